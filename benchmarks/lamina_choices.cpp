@@ -5,7 +5,7 @@
 
 #include "api/objects.h"
 #include "backends/cpu/code/host_machine.h"
-#include "backends/cpu/kernel_runner.h"
+#include "backends/cpu/run/kernel_runner.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "compiler/compile.h"
 #include "compiler/compile_cache.h"

@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "backends/cpu/kernel_timer.h"
 #include "backends/cpu/schedule/legal_schedules.h"
+#include "backends/cpu/tune/kernel_timer.h"
 
 namespace bench {
 

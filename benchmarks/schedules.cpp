@@ -34,11 +34,11 @@
 #include <vector>
 
 #include "backends/cpu/code/host_machine.h"
-#include "backends/cpu/kernel_timer.h"
 #include "backends/cpu/schedule/cost_model.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
-#include "backends/cpu/tune_kernel.h"
+#include "backends/cpu/tune/kernel_timer.h"
+#include "backends/cpu/tune/tune_kernel.h"
 #include "compiler/compile.h"
 #include "compiler/ports.h"
 #include "interface/status.h"

@@ -129,7 +129,7 @@ BRINGS = {
 }
 # Precompiled headers besides the standard library: the names they declare, and the header to include.
 PRECOMPILED = [
-    (re.compile(r"\b(llvm)::"), "backends/cpu/code/llvm_headers.h"),
+    (re.compile(r"\b(llvm)::"), "backends/cpu/llvm/headers.h"),
     (re.compile(r"\b((?:EXPECT|ASSERT)_\w+|TEST|TEST_P|TEST_F|GTEST_SKIP)\("), "gtest/gtest.h"),
     (re.compile(r"\b((?:EXPECT|ASSERT)_THAT|MATCHER|MATCHER_P)\("), "gmock/gmock.h"),
 ]
@@ -196,7 +196,7 @@ def missing(path):
             faults.append((name, "cstdint"))
     for pattern, header in PRECOMPILED:
         # Files that include LLVM's headers directly do not need the precompiled one; tests/layers checks which files may.
-        if header not in headers and not (header.endswith("llvm_headers.h") and any(name.startswith("llvm/") for name in headers)):
+        if header not in headers and not (header.endswith("llvm/headers.h") and any(name.startswith("llvm/") for name in headers)):
             faults += [(name, header) for name in sorted(set(pattern.findall(code)))]
     return faults
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/gpu/backend.h"
-#include "backends/gpu/devices.h"
+#include "backends/gpu/devices/devices.h"
 #include "compiler/compile.h"
 #include "interface/status.h"
 #include "passes/pipeline.h"

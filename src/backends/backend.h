@@ -12,7 +12,7 @@
 
 #include "interface/graph.h"
 #include "interface/status.h"
-#include "passes/capabilities.h"
+#include "passes/core/capabilities.h"
 
 namespace lamina {
 

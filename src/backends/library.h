@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "kernels/plan.h"
-#include "passes/capabilities.h"
+#include "passes/core/capabilities.h"
 
 namespace lamina {
 

@@ -8,7 +8,7 @@
 #include "interface/number_text.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
-#include "passes/reasons.h"
+#include "passes/core/reasons.h"
 
 namespace lamina::compiler {
 namespace {

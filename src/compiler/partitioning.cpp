@@ -7,8 +7,8 @@
 #include "backends/backend.h"
 #include "compiler/verbose.h"
 #include "interface/status.h"
+#include "passes/core/reasons.h"
 #include "passes/pipeline.h"
-#include "passes/reasons.h"
 
 namespace lamina::compiler {
 

@@ -80,7 +80,7 @@ class Graph {
   bool fpmath_apply_to_int = false;
 
  private:
-  friend class GraphEditor;  // passes rewrite a graph through it (passes/graph_editor.h)
+  friend class GraphEditor;  // passes rewrite a graph through it (passes/core/graph_editor.h)
   // The parts of the graph that are restored when add_op fails.
   struct Touched {
     ValueIndex value;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <concepts>
 
-#include "interface/json/older_names.h"
+#include "interface/older_names.h"
 
 namespace lamina {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "interface/graph.h"
-#include "passes/capabilities.h"
+#include "passes/core/capabilities.h"
 
 namespace lamina::kernel {
 

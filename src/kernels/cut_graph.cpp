@@ -5,7 +5,7 @@
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
-#include "passes/graph_editor.h"
+#include "passes/core/graph_editor.h"
 #include "passes/tiling/row_view.h"
 
 namespace lamina::kernel {

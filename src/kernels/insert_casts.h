@@ -13,7 +13,7 @@
 
 #include "interface/graph.h"
 #include "kernels/library_steps.h"
-#include "passes/capabilities.h"
+#include "passes/core/capabilities.h"
 #include "passes/fusion/fuse.h"
 #include "passes/tiling/tile_regions.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "interface/graph.h"
-#include "passes/capabilities.h"
+#include "passes/core/capabilities.h"
 #include "passes/fusion/fuse.h"
 #include "passes/tiling/post_ops.h"
 #include "passes/tiling/quantized_product.h"

@@ -6,7 +6,7 @@
 #include "interface/op_schema.h"
 #include "interface/shape_rules.h"
 #include "interface/status.h"
-#include "passes/graph_editor.h"
+#include "passes/core/graph_editor.h"
 
 namespace lamina {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
-#include "passes/graph_editor.h"
+#include "passes/core/graph_editor.h"
 #include "passes/verify_graph.h"
 
 namespace lamina {

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "interface/op_schema.h"
+#include "passes/core/reasons.h"
 #include "passes/fusion/group_order.h"
-#include "passes/reasons.h"
 
 namespace lamina {
 

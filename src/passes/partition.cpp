@@ -5,8 +5,8 @@
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
+#include "passes/core/reasons.h"
 #include "passes/fusion/group_order.h"
-#include "passes/reasons.h"
 
 namespace lamina {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "interface/graph.h"
 #include "interface/partition.h"
-#include "passes/capabilities.h"
+#include "passes/core/capabilities.h"
 #include "passes/pass.h"
 
 namespace lamina {

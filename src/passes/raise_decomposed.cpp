@@ -5,7 +5,7 @@
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
-#include "passes/graph_editor.h"
+#include "passes/core/graph_editor.h"
 #include "passes/patterns/all.h"
 #include "passes/patterns/spellings.h"
 

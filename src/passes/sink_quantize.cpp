@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "interface/op_schema.h"
-#include "passes/graph_editor.h"
+#include "passes/core/graph_editor.h"
 
 namespace lamina {
 namespace {

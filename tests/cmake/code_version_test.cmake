@@ -36,7 +36,7 @@ function(expect_change file does_change)
 endfunction()
 
 foreach(file IN ITEMS kernels/math/polynomials.h kernels/numerics.h kernels/kernel_ir.cpp kernels/ops/norm.cpp interface/data_type.cpp
-    backends/cpu/kernel_runner.cpp backends/cpu/emit/values.cpp backends/cpu/schedule/tuning.h backends/cpu/vector/math.cpp
+    backends/cpu/run/kernel_runner.cpp backends/cpu/emit/values.cpp backends/cpu/schedule/tuning.h backends/cpu/vector/math.cpp
     backends/cpu/code/object_code.cpp)
   expect_change(${file} TRUE)
 endforeach()

@@ -151,7 +151,7 @@ const std::vector<std::string> kHomes{"src/interface/ops/", "src/kernels/", "src
 
 // Files that handle particular ops, with the reason.
 const std::map<std::string, std::string> kExceptions{
-    {"interface/json/older_names.cpp", "what ops and attributes were called in dumps of earlier versions"},
+    {"interface/older_names.cpp", "what ops and attributes were called in dumps of earlier versions"},
     {"passes/tiling/quantized_product.cpp",
      "the two forms of Dequantize, and which axis of a library op's weights its scales run along"},
     {"passes/tiling/post_ops.cpp", "the operations through which an operand's scale moves, and the one that makes NaN"},

@@ -20,63 +20,61 @@ namespace fs = std::filesystem;
 
 struct Module {
   std::string name;
-  std::vector<std::string>
-      paths;  // prefixes of the paths of its files; the module with the longest matching prefix owns a file
+  std::vector<std::string> paths;  // its folders; the module with the longest matching path owns a file
   std::vector<std::string> knows;  // modules on earlier lines
 };
 
-// A folder's own files may belong before and after a folder inside it: passes/pattern.h is the language of passes/patterns, and
-// passes/raise_decomposed.cpp applies them. Such files are listed by name.
 const std::vector<Module>& modules() {
   static const std::vector<Module> all = {
       {"include", {"include/graph/"}, {}},
       {"handles", {"src/handles/"}, {}},
-      {"interface", {"src/interface/", "src/interface/json/older_names."}, {"include"}},
+      {"interface", {"src/interface/"}, {"include"}},
       {"interface/ops", {"src/interface/ops/"}, {"interface"}},
       {"interface/json", {"src/interface/json/"}, {"interface"}},
 
-      {"passes' words",
-       {"src/passes/pattern.", "src/passes/reasons.", "src/passes/graph_editor.", "src/passes/capabilities."},
-       {"interface"}},
-      {"passes/patterns", {"src/passes/patterns/"}, {"passes' words", "interface"}},
-      {"passes/fusion", {"src/passes/fusion/"}, {"passes' words", "interface"}},
-      {"passes/tiling", {"src/passes/tiling/"}, {"passes/fusion", "passes' words", "interface"}},
-      {"passes", {"src/passes/"}, {"passes/fusion", "passes/patterns", "passes' words", "interface"}},
+      {"passes/core", {"src/passes/core/"}, {"interface"}},
+      {"passes/patterns", {"src/passes/patterns/"}, {"passes/core", "interface"}},
+      {"passes/fusion", {"src/passes/fusion/"}, {"passes/core", "interface"}},
+      {"passes/tiling", {"src/passes/tiling/"}, {"passes/fusion", "passes/core", "interface"}},
+      {"passes", {"src/passes/"}, {"passes/fusion", "passes/patterns", "passes/core", "interface"}},
 
       {"kernels/math", {"src/kernels/math/"}, {"interface"}},
       {"kernels/dialect", {"src/kernels/dialect/"}, {"kernels/math"}},
       {"kernels",
        {"src/kernels/"},
-       {"kernels/dialect", "kernels/math", "passes", "passes/tiling", "passes/fusion", "passes' words", "interface"}},
+       {"kernels/dialect", "kernels/math", "passes", "passes/tiling", "passes/fusion", "passes/core", "interface"}},
       {"kernels/ops", {"src/kernels/ops/"}, {"kernels", "kernels/math", "interface"}},
 
-      {"backends", {"src/backends/"}, {"handles", "kernels", "passes' words", "interface"}},
+      {"backends", {"src/backends/"}, {"handles", "kernels", "passes/core", "interface"}},
       {"backends/cache", {"src/backends/cache/"}, {"interface"}},
       {"reference", {"src/backends/reference/"}, {"backends", "passes", "interface"}},
 
-      {"LLVM's headers", {"src/backends/cpu/code/llvm_", "src/backends/cpu/targets/llvm_"}, {}},
-      {"cpu/targets' words", {"src/backends/cpu/targets/target."}, {}},
-      {"cpu/targets' host", {"src/backends/cpu/targets/host"}, {"interface"}},
-      {"cpu/targets", {"src/backends/cpu/targets/"}, {"cpu/targets' words", "LLVM's headers"}},
-      {"cpu/schedule", {"src/backends/cpu/schedule/"}, {"cpu/targets' words", "kernels", "interface"}},
-      {"cpu/vector",
-       {"src/backends/cpu/vector/"},
-       {"cpu/targets", "cpu/targets' words", "LLVM's headers", "kernels/math", "interface"}},
+      {"cpu/llvm", {"src/backends/cpu/llvm/"}, {}},
+      {"cpu/targets", {"src/backends/cpu/targets/"}, {}},
+      {"cpu/host", {"src/backends/cpu/host/"}, {"interface"}},
+      {"cpu/targets/isa", {"src/backends/cpu/targets/isa/"}, {"cpu/targets", "cpu/llvm"}},
+      {"cpu/schedule", {"src/backends/cpu/schedule/"}, {"cpu/targets", "kernels", "interface"}},
+      {"cpu/vector", {"src/backends/cpu/vector/"}, {"cpu/targets/isa", "cpu/targets", "cpu/llvm", "kernels/math", "interface"}},
       {"cpu/emit",
        {"src/backends/cpu/emit/"},
-       {"cpu/vector", "cpu/schedule", "cpu/targets", "cpu/targets' words", "LLVM's headers", "kernels", "interface"}},
+       {"cpu/vector", "cpu/schedule", "cpu/targets/isa", "cpu/targets", "cpu/llvm", "kernels", "interface"}},
       {"cpu/code",
        {"src/backends/cpu/code/"},
-       {"backends/cache", "cpu/emit", "cpu/vector", "cpu/schedule", "cpu/targets", "cpu/targets' words", "LLVM's headers",
-        "kernels", "handles", "interface"}},
-      {"cpu/threads", {"src/backends/cpu/threads/"}, {"cpu/targets' host", "backends", "handles", "interface"}},
+       {"backends/cache", "cpu/emit", "cpu/vector", "cpu/schedule", "cpu/targets/isa", "cpu/targets", "cpu/llvm", "kernels",
+        "handles", "interface"}},
+      {"cpu/threads", {"src/backends/cpu/threads/"}, {"cpu/host", "backends", "handles", "interface"}},
       {"cpu/library",
        {"src/backends/cpu/library/"},
-       {"cpu/targets' host", "cpu/threads", "backends", "kernels", "handles", "interface"}},
+       {"cpu/host", "cpu/threads", "backends", "kernels", "handles", "interface"}},
+      {"cpu/run",
+       {"src/backends/cpu/run/"},
+       {"cpu/library", "cpu/threads", "cpu/code", "cpu/emit", "cpu/schedule", "cpu/host", "backends", "kernels", "handles",
+        "interface"}},
+      {"cpu/tune", {"src/backends/cpu/tune/"}, {"cpu/run", "cpu/code", "cpu/schedule", "backends", "kernels", "interface"}},
       {"cpu",
        {"src/backends/cpu/"},
-       {"cpu/library", "cpu/threads", "cpu/code", "cpu/emit", "cpu/schedule", "cpu/targets' host", "backends", "kernels",
-        "handles", "interface"}},
+       {"cpu/tune", "cpu/run", "cpu/library", "cpu/threads", "cpu/code", "cpu/schedule", "backends", "kernels", "handles",
+        "interface"}},
 
       {"gpu/languages", {"src/backends/gpu/languages/"}, {}},
       {"gpu/schedule", {"src/backends/gpu/schedule/"}, {"kernels", "interface"}},
@@ -89,33 +87,33 @@ const std::vector<Module>& modules() {
       {"gpu/cuda", {"src/backends/gpu/cuda/"}, {"gpu", "gpu/languages", "handles", "backends/cache", "kernels", "interface"}},
       {"gpu/hip", {"src/backends/gpu/hip/"}, {"gpu", "interface"}},
       {"gpu/opencl", {"src/backends/gpu/opencl/"}, {"gpu", "gpu/languages", "handles", "interface"}},
-      {"gpu's list of devices", {"src/backends/gpu/devices."}, {"gpu/cuda", "gpu/opencl", "gpu", "backends", "interface"}},
+      {"gpu/devices", {"src/backends/gpu/devices/"}, {"gpu/cuda", "gpu/opencl", "gpu", "backends", "interface"}},
 
       {"pictures", {"src/pictures/"}, {"interface/json", "interface"}},
 
       {"compiler",
        {"src/compiler/"},
-       {"handles", "backends/cache", "backends", "kernels", "passes", "passes/tiling", "passes/fusion", "passes' words",
+       {"handles", "backends/cache", "backends", "kernels", "passes", "passes/tiling", "passes/fusion", "passes/core",
         "interface/json", "interface"}},
       {"api",
        {"src/api/"},
-       {"compiler", "pictures", "handles", "backends", "passes", "passes/fusion", "passes' words", "interface/json",
-        "interface", "include"}},
+       {"compiler", "pictures", "handles", "backends", "passes", "passes/fusion", "passes/core", "interface/json", "interface",
+        "include"}},
       // They use only the public headers, like users; infiniop's handles have the same implementation as the library's.
       {"compat", {"compat/"}, {"handles", "include"}},
       {"compat/onednn_graph", {"compat/onednn_graph/"}, {"handles", "include"}},
       {"tools",
        {"tools/"},
-       {"compiler", "pictures", "api", "reference", "backends", "kernels", "passes", "passes/fusion", "passes' words",
+       {"compiler", "pictures", "api", "reference", "backends", "kernels", "passes", "passes/fusion", "passes/core",
         "interface/json", "interface", "include"}},
       // Generates code for described machines, which the driver's engines do not support.
-      {"described machines",
-       {"tools/compile_for."},
-       {"tools", "compiler", "cpu", "cpu/code", "cpu/schedule", "passes", "interface"}},
-      {"benchmarks",
-       {"benchmarks/"},
-       {"api", "tools", "compat", "compiler", "cpu/code", "cpu/schedule", "cpu/targets' host", "cpu", "gpu's list of devices",
-        "gpu", "backends", "kernels", "passes", "passes/fusion", "passes' words", "interface/json", "interface", "include"}},
+      {"tools/compile_for",
+       {"tools/compile_for/"},
+       {"tools", "compiler", "cpu", "cpu/run", "cpu/code", "cpu/schedule", "passes", "interface"}},
+      {"benchmarks", {"benchmarks/"}, {"api",           "tools",       "compat",         "compiler",  "cpu/code",
+                                       "cpu/schedule",  "cpu/host",    "cpu/run",        "cpu/tune",  "cpu",
+                                       "gpu/devices",   "gpu",         "backends",       "kernels",   "passes",
+                                       "passes/fusion", "passes/core", "interface/json", "interface", "include"}},
   };
   return all;
 }
@@ -127,7 +125,7 @@ struct Fence {
 };
 
 const std::vector<Fence> kFences = {
-    {"llvm/", {"LLVM's headers", "backends/cache"}},  // it uses LLVM's hash
+    {"llvm/", {"cpu/llvm", "backends/cache"}},  // it uses LLVM's hash
     {"nlohmann/", {"interface/json", "benchmarks"}},
     {"CLI/", {"tools"}},
     {"oneapi/", {"cpu/library", "compat/onednn_graph", "benchmarks"}},
@@ -261,8 +259,8 @@ TEST(Layers, NoLoweringNamesABackend) {
 }
 
 // Path prefixes of files that may name an instruction set: descriptions of targets and of other machines, and compiler options.
-const std::vector<std::string> kTargetFiles = {"src/backends/cpu/targets/", "tools/compile_for.", "benchmarks/roofline_simd.",
-                                               "cmake/toolchains/"};
+const std::vector<std::string> kTargetFiles = {"src/backends/cpu/targets/", "src/backends/cpu/host/", "src/backends/cpu/llvm/",
+                                               "tools/compile_for/",        "benchmarks/roofline/",   "cmake/toolchains/"};
 
 // `piece` is a lower-case part of a name: "avx512" in target.avx512_bf16.
 bool is_instruction_set(const std::string& piece) {

@@ -2,7 +2,7 @@
 #include "passes/pass.h"
 
 #include "interface/status.h"
-#include "passes/graph_editor.h"
+#include "passes/core/graph_editor.h"
 #include "passes_test_support.h"
 
 namespace lamina::testing {

@@ -5,7 +5,7 @@
 
 #include "interface/status.h"
 #include "passes/canonicalize.h"
-#include "passes/reasons.h"
+#include "passes/core/reasons.h"
 #include "passes_test_support.h"
 
 namespace lamina::testing {

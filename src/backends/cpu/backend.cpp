@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "backends/cpu/code/host_machine.h"
-#include "backends/cpu/host_block.h"
 #include "backends/cpu/library/default_primitive_library.h"
-#include "backends/cpu/packed_constants.h"
-#include "backends/cpu/plan_runner.h"
+#include "backends/cpu/run/host_block.h"
+#include "backends/cpu/run/packed_constants.h"
+#include "backends/cpu/run/plan_runner.h"
 #include "backends/cpu/threads/executor.h"
-#include "backends/cpu/tune_kernel.h"
+#include "backends/cpu/tune/tune_kernel.h"
 #include "backends/scratch_pool.h"
 #include "handles/locks.h"
 #include "interface/status.h"

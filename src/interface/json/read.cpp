@@ -6,9 +6,9 @@
 #include "interface/json/attribute.h"
 #include "interface/json/grammar.h"
 #include "interface/json/json.h"
-#include "interface/json/older_names.h"
 #include "interface/json/tokens.h"
 #include "interface/json/words.h"
+#include "interface/older_names.h"
 #include "interface/status.h"
 #include "interface/type_rules.h"
 

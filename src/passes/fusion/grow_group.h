@@ -14,10 +14,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "passes/core/reasons.h"
 #include "passes/fusion/contracted_graph.h"
 #include "passes/fusion/fuse.h"
 #include "passes/fusion/iteration_view.h"
-#include "passes/reasons.h"
 
 namespace lamina {
 

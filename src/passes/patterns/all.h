@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "passes/pattern.h"
+#include "passes/core/pattern.h"
 
 namespace lamina::pattern {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "passes/pattern.h"
+#include "passes/core/pattern.h"
 
 namespace lamina::pattern {
 

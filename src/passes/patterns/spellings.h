@@ -2,7 +2,7 @@
 // expression, so that a pattern reads like its formula.
 #pragma once
 
-#include "passes/pattern.h"
+#include "passes/core/pattern.h"
 
 namespace lamina::pattern {
 

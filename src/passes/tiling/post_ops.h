@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "interface/graph.h"
-#include "passes/capabilities.h"
+#include "passes/core/capabilities.h"
 #include "passes/fusion/fuse.h"
 
 namespace lamina {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "interface/graph.h"
-#include "passes/capabilities.h"
+#include "passes/core/capabilities.h"
 
 namespace lamina {
 

@@ -9,7 +9,7 @@
 
 #include "backends/cpu/support/cpu_check.h"
 #include "backends/gpu/backend.h"
-#include "backends/gpu/devices.h"
+#include "backends/gpu/devices/devices.h"
 #include "compiler/compile.h"
 #include "kernels/plan.h"
 

@@ -1,6 +1,6 @@
 #include "backends/cpu/code/generator_version.h"
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 #include "code_version.h"  // generated: cmake/code_version.cmake
 
 namespace lamina::cpu {

@@ -12,8 +12,8 @@
 #include <system_error>
 
 #include "backends/cpu/code/cached_costs.h"
-#include "backends/cpu/code/llvm_headers.h"
-#include "backends/cpu/targets/target_hooks.h"
+#include "backends/cpu/llvm/headers.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {

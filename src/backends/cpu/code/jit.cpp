@@ -15,7 +15,7 @@
 #include "backends/cpu/code/kernel_cache.h"
 #include "backends/cpu/code/link_object.h"
 #include "backends/cpu/code/object_code.h"
-#include "backends/cpu/targets/target_hooks.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 #include "handles/locks.h"
 #include "interface/status.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 
 namespace lamina::cpu {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 
 namespace lamina::cpu {
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "backends/cpu/code/kernel_memory.h"
-#include "backends/cpu/targets/target_hooks.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "backends/cpu/code/jit_symbols.h"
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 
 namespace lamina::cpu {
 

@@ -7,9 +7,9 @@
 #include <system_error>
 #include <vector>
 
-#include "backends/cpu/code/llvm_passes.h"
 #include "backends/cpu/emit/emit_kernel.h"
-#include "backends/cpu/targets/target_hooks.h"
+#include "backends/cpu/llvm/passes.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 #include "handles/locks.h"
 #include "interface/status.h"
 

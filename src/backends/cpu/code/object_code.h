@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"
 

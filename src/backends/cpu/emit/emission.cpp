@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "backends/cpu/emit/nibbles.h"
-#include "backends/cpu/targets/target_hooks.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 
 namespace lamina::cpu {
 

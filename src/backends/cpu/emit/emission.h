@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 #include "backends/cpu/schedule/loop_policy.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"

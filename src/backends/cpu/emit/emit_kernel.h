@@ -36,8 +36,8 @@
 
 #include <string>
 
-#include "backends/cpu/code/llvm_headers.h"
 #include "backends/cpu/emit/split_call.h"
+#include "backends/cpu/llvm/headers.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"
 

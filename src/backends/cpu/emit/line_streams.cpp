@@ -11,7 +11,7 @@
 #include <numeric>
 
 #include "backends/cpu/schedule/tuning.h"
-#include "backends/cpu/targets/target_hooks.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 #include "backends/cpu/vector/convert.h"
 #include "interface/status.h"
 

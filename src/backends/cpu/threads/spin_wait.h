@@ -12,7 +12,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "backends/cpu/targets/host.h"
+#include "backends/cpu/host/host.h"
 
 namespace lamina::cpu {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "backends/cpu/targets/target_hooks.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 #include "backends/cpu/vector/lanes.h"
 #include "interface/small_float.h"
 #include "interface/status.h"

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 #include "backends/cpu/vector/math.h"
 #include "interface/data_type.h"
 

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "backends/cpu/targets/target_hooks.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 
 namespace lamina::cpu {
 

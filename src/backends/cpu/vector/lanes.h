@@ -7,7 +7,7 @@
 #include <functional>
 #include <optional>
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 #include "backends/cpu/vector/math.h"
 #include "interface/status.h"
 #include "kernels/math/lanes.h"

@@ -13,7 +13,7 @@
 
 #include <span>
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 #include "backends/cpu/targets/target.h"
 #include "kernels/math/map_op.h"
 

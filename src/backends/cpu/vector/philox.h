@@ -2,7 +2,7 @@
 // the counter and key of an element.
 #pragma once
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 
 namespace lamina::cpu {
 

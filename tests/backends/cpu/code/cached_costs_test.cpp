@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/calibrate.h"
 #include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/tune/calibrate.h"
 
 namespace lamina::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 #include "backends/cpu/numerics/bits.h"
 #include "backends/cpu/support/described_machines.h"
 #include "support/own_process.h"

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "backends/cpu/code/llvm_headers.h"
-#include "backends/cpu/kernel_runner.h"
+#include "backends/cpu/llvm/headers.h"
+#include "backends/cpu/run/kernel_runner.h"
 #include "backends/cpu/support/described_machines.h"
 #include "backends/cpu/support/kernels_of_rows.h"
-#include "backends/cpu/targets/target_hooks.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 #include "interface/status.h"
 
 namespace lamina::testing {

@@ -11,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/cpu/code/llvm_headers.h"
 #include "backends/cpu/code/object_code.h"
+#include "backends/cpu/llvm/headers.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/support/described_machines.h"
 #include "backends/cpu/support/kernels_of_rows.h"
-#include "backends/cpu/targets/target_hooks.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 #include "interface/status.h"
 
 namespace lamina::testing {

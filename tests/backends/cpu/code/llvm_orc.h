@@ -1,7 +1,7 @@
 // Includes LLVM's own JIT without its warnings. Tests compile single functions with it; the library links its objects itself.
 #pragma once
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 
 #if defined(__GNUC__)
 #pragma GCC diagnostic push

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/code/host_machine.h"
-#include "backends/cpu/kernel_runner.h"
+#include "backends/cpu/run/kernel_runner.h"
 #include "interface/data_type.h"
 #include "kernels/interpret.h"
 

@@ -7,8 +7,8 @@
 
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/code/llvm_orc.h"
-#include "backends/cpu/code/llvm_passes.h"
-#include "backends/cpu/targets/target_hooks.h"
+#include "backends/cpu/llvm/passes.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 
 namespace lamina::cpu::testing {
 

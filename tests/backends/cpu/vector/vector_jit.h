@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/code/llvm_headers.h"
+#include "backends/cpu/llvm/headers.h"
 #include "backends/cpu/vector/math.h"
 #include "interface/data_type.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "backends/cpu/targets/host.h"
+#include "backends/cpu/host/host.h"
 
 // This file is compiled without contraction of a * b + c, so that machines without such an instruction give the same bits.
 

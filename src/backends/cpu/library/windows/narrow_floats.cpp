@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "backends/cpu/targets/host.h"
+#include "backends/cpu/host/host.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {

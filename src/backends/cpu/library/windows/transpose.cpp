@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "backends/cpu/targets/host_transpose.h"
+#include "backends/cpu/host/host_transpose.h"
 #include "interface/element.h"
 
 namespace lamina::cpu {

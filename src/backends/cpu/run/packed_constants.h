@@ -1,0 +1,52 @@
+// Constant weights in the layout of products, packed once per compiled partition, by its first execution. If a partition may
+// cache none, each execution packs them, in memory that executions reuse.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+#include "backends/backend.h"
+#include "backends/cpu/run/host_block.h"
+#include "handles/locks.h"
+
+namespace lamina::cpu {
+
+// Thread-safe.
+class PackedConstants final : public CachedConstants {
+ public:
+  explicit PackedConstants(size_t count) : count_(count), entries_(std::make_unique<Entry[]>(count)) {}
+
+  // The memory of an entry. The first caller fills it by `fill(memory)`; others wait.
+  template <typename Fill>
+  void* get(size_t index, size_t bytes, const Fill& fill) {
+    Entry& entry = entries_[index];
+    entry.filled.call([&] {
+      if (entry.memory == nullptr) entry.memory = std::make_unique<HostBlock>(bytes, 64, nullptr);
+      fill(entry.memory->memory());
+      entry.is_filled.store(true, std::memory_order_release);
+    });
+    return entry.memory->memory();
+  }
+  // Whether `get` does not fill it anymore.
+  bool has(size_t index) const { return entries_[index].is_filled.load(std::memory_order_acquire); }
+
+  // What is packed is out of date, its memory stays. No execution may use it meanwhile.
+  void forget() {
+    for (size_t i = 0; i < count_; ++i) {
+      entries_[i].filled.undo();
+      entries_[i].is_filled.store(false, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  struct Entry {
+    Once filled{LockRow::packed_constants};
+    std::atomic<bool> is_filled = false;
+    std::unique_ptr<HostBlock> memory;
+  };
+  size_t count_;
+  std::unique_ptr<Entry[]> entries_;
+};
+
+}  // namespace lamina::cpu

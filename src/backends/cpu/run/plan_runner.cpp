@@ -1,0 +1,207 @@
+#include "backends/cpu/run/plan_runner.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "backends/compile_progress.h"
+#include "backends/cpu/run/tiled_runner.h"
+#include "interface/indices.h"
+#include "interface/per_thread.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+// Such a kernel changes types or layouts. What others compute from constants may be much larger than these.
+bool only_copies(const kernel::Kernel& kernel) {
+  return std::all_of(kernel.nodes.begin(), kernel.nodes.end(), [](const kernel::Node& node) {
+    return node.kind == kernel::NodeKind::load || node.kind == kernel::NodeKind::store;
+  });
+}
+
+}  // namespace
+
+PlanRunner::PlanRunner(const kernel::Plan& plan, const StepCompiler& compiler, const TileUse* tile)
+    : tables_(plan.tables), positions_(static_cast<size_t>(plan.positions)), arena_bytes_(plan.arena_bytes) {
+  std::iota(positions_.begin(), positions_.end(), 0);
+  for (const LogicalTensor& input : plan.inputs)
+    constant_inputs_.push_back(tile == nullptr && input.property == PropertyType::constant);
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    if (tile == nullptr) report_compile_progress(i, plan.steps.size());
+    add(plan.steps[i], compiler, tile);
+  }
+  if (tile == nullptr) report_compile_progress(plan.steps.size(), plan.steps.size());
+  while (!constant_blocks_.empty()) end_block({kernel::Binding::Source::arena, constant_blocks_.begin()->first});
+}
+
+PlanRunner::~PlanRunner() = default;
+
+bool PlanRunner::is_constant(const kernel::Binding& binding) const {
+  return binding.source == kernel::Binding::Source::input && binding.index < constant_inputs_.size() &&
+         constant_inputs_[binding.index];
+}
+
+bool PlanRunner::is_constant_or_copy(const kernel::Binding& binding) const {
+  return is_constant(binding) || (binding.source == kernel::Binding::Source::arena && constant_blocks_.contains(binding.index));
+}
+
+PlanRunner::ConstantBlock* PlanRunner::constant_block(const kernel::Binding& binding) {
+  const auto found = constant_blocks_.find(binding.index);
+  return binding.source == kernel::Binding::Source::arena && found != constant_blocks_.end() ? &found->second : nullptr;
+}
+
+void PlanRunner::read_block(const kernel::Binding& binding) {
+  if (ConstantBlock* const block = constant_block(binding)) block->is_read_otherwise = true;
+}
+
+// Another step writes to the memory of the block, so all its readers are known.
+void PlanRunner::end_block(const kernel::Binding& binding) {
+  ConstantBlock* const block = constant_block(binding);
+  if (block == nullptr) return;
+  if (!block->is_read_otherwise) steps_[block->step].only_for = std::move(block->packed);
+  constant_blocks_.erase(binding.index);
+}
+
+void PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile) {
+  if (const auto* generated = std::get_if<kernel::KernelStep>(&step))
+    add_kernel(*generated, compiler);
+  else if (const auto* library_step = std::get_if<kernel::LibraryStep>(&step))
+    add_library_step(*library_step, compiler, tile);
+  else
+    add_tiled_step(std::get<kernel::TiledStep>(step), compiler);
+}
+
+void PlanRunner::add_kernel(const kernel::KernelStep& step, const StepCompiler& compiler) {
+  KernelRunner runner(step.kernel, compiler.machine);
+  step_bytes_ = std::max(step_bytes_, aligned(runner.scratch_bytes()));
+  texts_.push_back({runner.symbol(), kernel::print(step.kernel) + runner.loops(), runner.choice()});
+  from_cache_ = from_cache_ && runner.from_cache();
+  // Scratch may contain weights that were packed before.
+  bool copies_a_constant = only_copies(step.kernel) && runner.scratch_bytes() == 0;
+  const kernel::Binding* written = nullptr;
+  for (const bool writes : {false, true}) {
+    for (size_t a = 0; a < step.args.size(); ++a) {
+      if (step.kernel.args[a].output != writes) continue;
+      if (writes) {
+        copies_a_constant = copies_a_constant && written == nullptr;
+        end_block(*(written = &step.args[a]));
+      } else {
+        copies_a_constant = copies_a_constant && is_constant(step.args[a]);
+        read_block(step.args[a]);
+      }
+    }
+  }
+  if (copies_a_constant && written != nullptr && written->source == kernel::Binding::Source::arena)
+    constant_blocks_.emplace(written->index, ConstantBlock{steps_.size()});
+  steps_.push_back({std::move(runner), step.args, -1, step.indices});
+}
+
+void PlanRunner::add_tiled_step(const kernel::TiledStep& step, const StepCompiler& compiler) {
+  auto tiled = std::make_unique<const TiledRunner>(step, compiler, [this](const kernel::Binding& binding, size_t bytes) {
+    return is_constant_or_copy(binding) ? new_constant(binding, bytes) : -1;
+  });
+  step_bytes_ = std::max(step_bytes_, aligned(tiled->scratch_bytes()));
+  for (const StepText& text : tiled->texts()) texts_.push_back(text);
+  from_cache_ = from_cache_ && tiled->from_cache();
+  for (size_t a = 0; a < step.inputs.size(); ++a)
+    if (!tiled->is_only_packed(step, a)) read_block(step.args[a]);
+  for (size_t a = step.inputs.size(); a < step.args.size(); ++a) end_block(step.args[a]);
+  steps_.push_back({std::move(tiled), step.args});
+}
+
+void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile) {
+  LAMINA_CHECK(compiler.library != nullptr, "a library step on a backend without a library");
+  std::vector<kernel::Binding> args = step.args;
+  PrimitiveUse use{.threads = tile == nullptr ? compiler.machine.cores : 1, .in_a_tile = tile != nullptr};
+  const bool has_constant_weights = args.size() > 1 && step.inputs.size() > 1 && is_constant_or_copy(args[1]);
+  if (has_constant_weights) use.packs_weights = use.packs_once = true;
+  if (tile != nullptr && tile->packed_inputs.contains(step.op.id)) {
+    use.packs_weights = true;
+    use.like = tile->like == nullptr ? nullptr : tile->like->primitive(step.op.id);
+    args[1] = {kernel::Binding::Source::input, tile->packed_inputs.at(step.op.id)};
+  }
+  library_steps_[step.op.id] = steps_.size();
+  std::unique_ptr<const Primitive> primitive = compiler.library->compile(step, use);
+  step_bytes_ = std::max(step_bytes_, aligned(primitive->scratch_bytes()));
+  texts_.push_back({primitive->name(), primitive->name() + ": a step of the primitive library\n"});
+  const size_t kept = has_constant_weights ? primitive->packed_bytes() : 0;
+  const int constant = kept > 0 ? new_constant(args[1], kept) : -1;
+  const size_t outputs_end = step.inputs.size() + step.outputs.size();
+  for (size_t a = 0; a < args.size(); ++a) {
+    const bool is_written = a >= step.inputs.size() && a < outputs_end, is_packed = a == 1 && constant >= 0;
+    if (!is_written && !is_packed) read_block(args[a]);
+  }
+  for (size_t a = step.inputs.size(); a < outputs_end; ++a) end_block(args[a]);
+  steps_.push_back({std::move(primitive), std::move(args), constant});
+}
+
+int PlanRunner::new_constant(const kernel::Binding& from, size_t bytes) {
+  if (ConstantBlock* const block = constant_block(from)) block->packed.push_back(constants_);
+  constant_bytes_ += bytes;
+  return static_cast<int>(constants_++);
+}
+
+const Primitive* PlanRunner::primitive(uint64_t op) const {
+  return std::get<std::unique_ptr<const Primitive>>(steps_[library_steps_.at(op)].runner).get();
+}
+
+void PlanRunner::run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
+                     const Executor& executor, PackedConstants* constants) const {
+  for (const Step& step : steps_) {
+    const bool is_packed = std::all_of(step.only_for.begin(), step.only_for.end(), [&](size_t i) { return constants->has(i); });
+    if (step.only_for.empty() || !is_packed) run_step(step, inputs, outputs, scratch, executor, constants);
+  }
+}
+
+// Scratch memory contains the scratch of the running step, then the plan's arena.
+void PlanRunner::run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
+                          const Executor& executor, PackedConstants* constants) const {
+  std::array<void*, kInlineArgs> inline_pointers;
+  // Per thread, so that only its first execution allocates. Tiled steps, which run other steps, have few args and do not use
+  // it.
+  void** pointers = inline_pointers.data();
+  if (step.args.size() > kInlineArgs) {
+    std::vector<void*>& long_pointers = PerThread<PlanRunner, std::vector<void*>>::get();
+    long_pointers.resize(step.args.size());
+    pointers = long_pointers.data();
+  }
+  for (size_t a = 0; a < step.args.size(); ++a) pointers[a] = pointer_of(step.args[a], inputs, outputs, scratch);
+  const std::span<void* const> args(pointers, step.args.size());
+  for (const kernel::StepIndices& indices : step.indices)
+    check_indices(indices.op, indices.tensor, args[indices.arg], indices.extent);
+  if (const auto* kernel = std::get_if<KernelRunner>(&step.runner))
+    kernel->run(args, scratch, executor);
+  else if (const auto* tiled = std::get_if<std::unique_ptr<const TiledRunner>>(&step.runner))
+    (*tiled)->run(args, scratch, executor, constants);
+  else
+    run_primitive(step, args, scratch, executor, constants);
+}
+
+void PlanRunner::run_primitive(const Step& step, std::span<void* const> args, char* scratch, const Executor& executor,
+                               PackedConstants* constants) const {
+  const Primitive& primitive = *std::get<std::unique_ptr<const Primitive>>(step.runner);
+  if (step.constant < 0) return primitive.run(args, scratch, executor);
+  std::array<void*, kInlineArgs> packed;
+  std::copy(args.begin(), args.end(), packed.begin());
+  packed[1] = constants->get(static_cast<size_t>(step.constant), primitive.packed_bytes(),
+                             [&](void* memory) { primitive.pack(args[1], memory, scratch, executor.while_others_wait()); });
+  primitive.run({packed.data(), args.size()}, scratch, executor);
+}
+
+void* PlanRunner::pointer_of(const kernel::Binding& binding, std::span<const void* const> inputs,
+                             std::span<void* const> outputs, char* scratch) const {
+  void* memory = nullptr;
+  switch (binding.source) {
+    case kernel::Binding::Source::none: return nullptr;
+    case kernel::Binding::Source::input: memory = const_cast<void*>(inputs[binding.index]); break;
+    case kernel::Binding::Source::output: memory = outputs[binding.index]; break;
+    case kernel::Binding::Source::arena: memory = scratch + step_bytes_ + binding.index; break;
+    case kernel::Binding::Source::table: memory = const_cast<float*>(tables_[binding.index].data()); break;
+    case kernel::Binding::Source::positions: memory = const_cast<int32_t*>(positions_.data()); break;
+  }
+  return static_cast<char*>(memory) + binding.bytes;
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,58 @@
+// x86-64: the common part of its targets, and the description of the host processor if it is one.
+#include "backends/cpu/targets/isa/x86_64.h"
+
+#include <algorithm>
+
+#include "backends/cpu/llvm/x86.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+bool initialize() {
+#if defined(LAMINA_LLVM_X86)
+  LLVMInitializeX86TargetInfo();
+  LLVMInitializeX86Target();
+  LLVMInitializeX86TargetMC();
+  LLVMInitializeX86AsmPrinter();
+  return true;
+#else
+  return false;
+#endif
+}
+
+void mark(llvm::Function& function, const Instructions&, int vector_bits) {
+  function.addFnAttr("prefer-vector-width", std::to_string(vector_bits));
+  // A conversion of f32 values to f64 is twice as wide, in intrinsics that LLVM does not split.
+  function.addFnAttr("min-legal-vector-width", std::to_string(std::min(2 * vector_bits, 512)));
+}
+
+constexpr ArchitectureHooks kHooks{.initialize = initialize, .mark = mark};
+
+}  // namespace
+
+constinit const Architecture targets::x86_64{.name = "x86-64",
+                                             .triple_elsewhere = "x86_64-unknown-linux-gnu",
+                                             .plain_cpu = "x86-64",
+                                             .tests_masks_as_bits = true,
+                                             .rounds_s64_once = true,
+                                             .hooks = &kHooks};
+
+#if defined(__x86_64__)
+
+const Architecture& host_architecture() { return targets::x86_64; }
+
+// Queried once per process: on a virtual machine each `cpuid` traps into the hypervisor, and a description needs about
+// twenty.
+const HostProcessor& host_processor() {
+  static const HostProcessor host = [] {
+    HostProcessor processor{.name = llvm::sys::getHostCPUName().str()};
+    for (const auto& feature : llvm::sys::getHostCPUFeatures()) processor.features[feature.first().str()] = feature.second;
+    return processor;
+  }();
+  return host;
+}
+
+#endif
+
+}  // namespace lamina::cpu

@@ -1,6 +1,0 @@
-// Includes LLVM's x86-specific headers.
-#pragma once
-
-#include "backends/cpu/code/llvm_headers.h"
-
-#include <llvm/IR/IntrinsicsX86.h>
