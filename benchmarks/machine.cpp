@@ -8,7 +8,7 @@
 
 #include "caches.h"
 #include "contenders.h"
-#include "roofline_moves.h"
+#include "roofline/roofline_moves.h"
 
 namespace bench {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/host/host.h"
-#include "contenders.h"
+#include "../contenders.h"
 #include "roofline_moves.h"
 
 namespace bench {
