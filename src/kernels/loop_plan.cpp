@@ -131,8 +131,7 @@ void LoopPlan::choose_live_nodes(const LoopPolicy& policy) {
   };
   for (const bool loads : {true, false}) {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-      if (policy.keeps_loads_first ? (kernel_.nodes[i].kind == NodeKind::load) == loads : loads)
-        consider(static_cast<NodeIndex>(i));
+      if (policy.keeps_loads_first ? is_load(kernel_.nodes[i]) == loads : loads) consider(static_cast<NodeIndex>(i));
   }
 }
 

@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 
 // Keeps every function, and loads too if there is space for several nodes.
 LoopPolicy keeps(int64_t nodes, bool loads_first) {
-  return {.live_size = [](const Node& n, CostClass cost) { return n.kind == NodeKind::load || cost == CostClass::function; },
+  return {.live_size = [](const Node& n, CostClass cost) { return is_load(n) || cost == CostClass::function; },
           .live_space = nodes,
           .keeps_loads_first = loads_first};
 }
@@ -90,6 +90,26 @@ TEST(LoopPlan, ValuesMadeOfRandomWordsCostAsMuchUpToTheFirstFloat) {
     const bool is_random = costs[i] == "philox_word" || costs[i] == "cast";
     EXPECT_EQ(classes[i], is_random ? CostClass::random : CostClass::simple) << costs[i];
   }
+}
+
+// dst = LayerNorm(table[ids]): a row of the table is as expensive to load again as any other.
+TEST(LoopPlan, ARowThatIsReadByIndexIsReadOnce) {
+  Builder k("embedding_norm", {4, 8}, 1);
+  const int ids = k.add_arg({.name = "ids", .dtype = DataType::s64, .strides = {1, 0}, .table = {}});
+  const int table = k.add_arg({.name = "table", .strides = {0, 1}, .table = {}, .entries = 100, .entry_stride = 8});
+  const int dst = k.add_arg({.name = "dst", .output = true, .strides = {8, 1}, .table = {}});
+  const Value x = k.load_entry(table, k.load(ids));
+  const Builder::Moments moments = k.moments(x);
+  k.store(k.center(x, moments, 1.0 / sqrt(moments.variance)), dst);
+  const Kernel kernel = k.finish();
+  const LoopPlan plan(kernel, keeps(1, true));
+  int reads = 0;
+  for (int phase = 0; phase < plan.count(); ++phase) {
+    for (const NodeIndex i : plan.nodes(phase))
+      reads += kernel.node(i).kind == NodeKind::load_entry && !plan.is_read_back(i, phase) ? 1 : 0;
+  }
+  EXPECT_EQ(plan.count(), 3);
+  EXPECT_EQ(reads, 1);
 }
 
 TEST(LoopPlan, PrintsAWalkPerLine) {

@@ -203,6 +203,23 @@ TEST(Casts, OfAResultWithSeveralReadersAreOneKernel) {
                           "MatMul f32 f32 f32", "type_cast_f32", "reduce_sum_f16"));
 }
 
+// The product's operand is read by index, and so is what its result is added to. A table is cast before it is read by index.
+TEST(Casts, JoinKernelsThatReadByIndexButNotThoseOfTheirTables) {
+  GraphBuilder g;
+  const auto gather = [&](uint64_t table, int64_t rows) {
+    return g.op(OpKind::Gather, {table, g.input(DataType::s64, {rows})});
+  };
+  const auto product = g.op(OpKind::MatMul, {gather(g.input(f16, {50, 16}), 6), g.input(f16, {16, 32})});
+  g.op(OpKind::Add, {product, gather(g.input(f16, {9, 32}), 6)});
+  EXPECT_THAT(steps_of(plan_without_f16(g)),
+              ElementsAre("gather_type_cast_type_cast_f16", "type_cast_f16", "MatMul f32 f32 f32", "type_cast_gather_add_f32"));
+  GraphBuilder h;
+  const auto table = h.op(OpKind::MatMul, {h.input(f16, {6, 16}), h.input(f16, {16, 32})});
+  h.op(OpKind::Gather, {table, h.input(DataType::s64, {4})});
+  EXPECT_THAT(steps_of(plan_without_f16(h)),
+              ElementsAre("type_cast_f16", "type_cast_f16", "MatMul f32 f32 f32", "type_cast_f32", "gather_f16"));
+}
+
 TEST(Casts, AreAbsentForTypesThatTheLibraryTakes) {
   GraphBuilder g;
   g.op(OpKind::MatMul, {g.input(DataType::bf16, {6, 16}), g.input(DataType::bf16, {16, 32})});

@@ -409,6 +409,14 @@ TEST(FuseLayout, AnEmbeddingIsReadByItsSumAndNorm) {
   layer_norm(g, add, 8);
   EXPECT_EQ(fused(g.finish()), "words places add norm");
 }
+TEST(FuseLayout, ACastJoinsTheGatherThatItReadsOrThatReadsBesideIt) {
+  GraphBuilder g;
+  const auto words = g.named("words").op(OpKind::Gather, {g.input(DataType::f16, {100, 8}), g.input(DataType::s64, {3})});
+  const auto wide = g.named("wide").op(OpKind::TypeCast, {words}, {}, f32);
+  const auto cast = g.named("cast").op(OpKind::TypeCast, {g.input(DataType::bf16, {3, 8})}, {}, f32);
+  g.named("add").op(OpKind::Add, {wide, cast});
+  EXPECT_EQ(fused(g.finish()), "words wide cast add");
+}
 // All of the table and of the indices must be in memory before.
 TEST(FuseLayout, AGatherLeavesItsTableAndIndicesOutside) {
   GraphBuilder g;

@@ -136,7 +136,7 @@ kernel::LoopPolicy loop_policy(const Kernel& kernel, const Schedule& schedule) {
   if (schedule.flat || policy.moments_by_block) return policy;
   const int elements = schedule.vector * schedule.steps;
   policy.live_size = [elements](const kernel::Node& n, kernel::CostClass cost) {
-    const bool is_worth_it = n.kind == kernel::NodeKind::load || cost == kernel::CostClass::function;
+    const bool is_worth_it = is_load(n) || cost == kernel::CostClass::function;
     return !is_worth_it ? 0 : elements * (n.type == kernel::Type::f64 || n.type == kernel::Type::s64 ? 2 : 1);
   };
   policy.keeps_loads_first = true;
