@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/host/host.h"
 #include "../contenders.h"
+#include "backends/cpu/host/host.h"
 #include "roofline_moves.h"
 
 namespace bench {

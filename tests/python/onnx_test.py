@@ -1,6 +1,7 @@
 """ONNX's own backend tests for the operators that lamina has, through lamina.onnx_backend. What is refused by name is skipped, with
 the sentence as the reason; what is carried must be right."""
 import math
+import pathlib
 
 import pytest
 
@@ -10,11 +11,12 @@ from onnx.backend.test.loader import load_model_tests  # noqa: E402
 from onnx import helper, numpy_helper, TensorProto  # noqa: E402
 
 import lamina  # noqa: E402
+from lamina.onnx.control import OPERATORS as CONTROL  # noqa: E402
 from lamina.onnx.table import RULES  # noqa: E402
 from lamina.onnx_backend import LaminaBackend  # noqa: E402
 
 # Operators without their own rule, which run as the functions that ONNX defines for them.
-FUNCTIONS = {"AffineGrid", "Attention", "Celu", "CenterCropPad", "FlexAttention", "HardSwish", "MeanVarianceNormalization",
+FUNCTIONS = {"AffineGrid", "Attention", "Celu", "CenterCropPad", "DynamicQuantizeLinear", "FlexAttention", "HardSwish", "LinearAttention", "MeanVarianceNormalization",
              "NegativeLogLikelihoodLoss", "ReduceLogSumExp", "RotaryEmbedding", "Selu", "Shrink", "SoftmaxCrossEntropyLoss", "Softsign",
              "ThresholdedRelu"}
 FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
@@ -26,7 +28,7 @@ LEAST_SHARE = 0.95  # minimum share of the floating-point cases
 def chosen():
     for case in load_model_tests(kind="node"):
         kinds = {node.op_type for node in case.model.graph.node}
-        if kinds <= RULES.keys() | FUNCTIONS and "_expanded" not in case.name:
+        if kinds <= RULES.keys() | FUNCTIONS | CONTROL and "_expanded" not in case.name:
             yield case
 
 
@@ -157,3 +159,83 @@ def test_older_models_are_converted_by_onnx():
     older = model_of([helper.make_node("Squeeze", ["x"], ["y"], axes=[1])], [("x", TensorProto.FLOAT, (2, 1, 3))],
                      [("y", TensorProto.FLOAT, (2, 3))], opset=11)
     assert lamina.from_onnx(older)(np.ones((2, 1, 3), np.float32))[0].shape == (2, 3)
+
+
+LIGHT = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+
+@pytest.mark.parametrize("path", sorted(LIGHT.glob("*.onnx")), ids=lambda path: path.stem)
+def test_onnxs_light_models(path):
+    """Image models whose weights are computed by ConstantOfShape, with ONNX's own results."""
+    model, wanted = onnx.load(path), onnx.load_tensor(path.with_name(path.stem + "_output_0.pb"))
+    weights = {tensor.name for tensor in model.graph.initializer}
+    image, = (value for value in model.graph.input if value.name not in weights)
+    shape = [dim.dim_value for dim in image.type.tensor_type.shape.dim]
+    made, = lamina.from_onnx(model)((np.arange(math.prod(shape)).reshape(shape) / math.prod(shape)).astype(np.float32))
+    np.testing.assert_allclose(made, numpy_helper.to_array(wanted), rtol=1e-3, atol=1e-5)
+
+
+def test_gathered_elements_of_constants_are_computed_when_the_model_is_read():
+    """The indices may be shorter along the other axes, too; torch.onnx exports BERT so."""
+    data, places = np.arange(20, dtype=np.float32).reshape(4, 5), np.array([[4, -1, 0], [1, 1, 2]])
+    nodes = [helper.make_node("GatherElements", ["data", "places"], ["taken"], axis=1), helper.make_node("Add", ["x", "taken"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3))],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3))],
+                              [numpy_helper.from_array(data, "data"), numpy_helper.from_array(places, "places")])
+    made, = lamina.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))(np.ones((2, 3), np.float32))
+    np.testing.assert_array_equal(made, 1 + np.array([[4, 4, 0], [6, 6, 7]]))
+
+
+def looped(condition, inputs):
+    """y = x + 3 rows of v, and the sums after each row; `condition` names the tensor that ends the loop."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["sum", "v"], ["next"]), helper.make_node("Identity", ["next"], ["row"]), helper.make_node("Identity", [condition], ["on"])],
+        "body", [helper.make_tensor_value_info("i", TensorProto.INT64, ()), helper.make_tensor_value_info("going", TensorProto.BOOL, ()),
+                 helper.make_tensor_value_info("sum", TensorProto.FLOAT, (2,))],
+        [helper.make_tensor_value_info("on", TensorProto.BOOL, ()), helper.make_tensor_value_info("next", TensorProto.FLOAT, (2,)),
+         helper.make_tensor_value_info("row", TensorProto.FLOAT, (2,))])
+    nodes = [helper.make_node("Loop", ["count", "", "x"], ["y", "rows"], body=body)]
+    if condition != "going":
+        nodes.insert(0, helper.make_node("Less", ["a", "b"], ["is less"]))
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(name, TensorProto.FLOAT, (2,) if name in "xv" else ()) for name in inputs],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2,)), helper.make_tensor_value_info("rows", TensorProto.FLOAT, (3, 2))],
+                              [numpy_helper.from_array(np.array(3), "count")])
+    return lamina.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
+
+
+def test_a_loop_reads_the_graph_around_it():
+    x, v = np.array([1, 2], np.float32), np.array([10, 20], np.float32)
+    y, rows = looped("going", "xv")(x, v)
+    np.testing.assert_array_equal(y, x + 3 * v)
+    np.testing.assert_array_equal(rows, [x + v, x + 2 * v, x + 3 * v])
+
+
+def test_a_loop_that_data_end_is_refused_by_name():
+    with pytest.raises(lamina.Error, match="Loop.*its condition depends on data"):
+        looped("is less", "xvab")
+
+
+@pytest.mark.parametrize("equation, shapes", [
+    ("ij,jk->ik", [(3, 4), (4, 5)]), ("bhid,bhjd->bhij", [(2, 3, 4, 5), (2, 3, 6, 5)]), ("...ij,...jk->...ki", [(2, 1, 3, 4), (5, 4, 6)]),
+    ("ii->i", [(4, 4)]), ("ij->ji", [(3, 5)]), ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]), ("ij,kl", [(2, 3), (4, 5)]), ("i,i->", [(7,), (7,)]),
+    ("bij,bj->bi", [(2, 3, 4), (1, 4)]), ("ij->", [(3, 4)])])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_einsum_is_numpys(equation, shapes, dtype):
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    values = [np.random.default_rng(i).standard_normal(shape).astype(dtype) for i, shape in enumerate(shapes)]
+    wanted = np.einsum(equation, *values)
+    names = [f"x{i}" for i in range(len(shapes))]
+    graph = helper.make_graph([helper.make_node("Einsum", names, ["y"], equation=equation)], "g",
+                              [helper.make_tensor_value_info(name, kind, shape) for name, shape in zip(names, shapes)],
+                              [helper.make_tensor_value_info("y", kind, wanted.shape)])
+    made, = lamina.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))(*values)
+    np.testing.assert_allclose(made, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind, of_numpy", [("ArgMax", np.argmax), ("ArgMin", np.argmin)])
+def test_the_place_of_an_extreme_is_numpys_also_beside_nan(kind, of_numpy):
+    x = np.array([[3, 1, 3, 0, 0], [1, np.nan, 7, np.nan, -7], [-np.inf, -np.inf, np.inf, np.inf, 0]], np.float32)
+    graph = helper.make_graph([helper.make_node(kind, ["x"], ["y"], axis=1, keepdims=0)], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+                              [helper.make_tensor_value_info("y", TensorProto.INT64, (3,))])
+    made, = lamina.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))(x)
+    np.testing.assert_array_equal(made, of_numpy(x, 1))

@@ -4,7 +4,9 @@
     importer.py    converts a model's nodes to a graph: applies rules, computes constants, expands functions
     node.py        the interface of a node for its rule
     folding.py     constant folding when the model is read
-    elementwise.py reductions.py norms.py windows.py shapes.py resize.py    the rules, by family
+    control.py     If, Loop and Scan
+    elementwise.py reductions.py norms.py windows.py shapes.py resize.py choices.py einsum.py quantized.py recurrent.py
+                   the rules, by family
     table.py       maps operators to rules
 
 Weights (initializers) are constants of the graph. An operator without a rule, or whose rule does not apply, is replaced by

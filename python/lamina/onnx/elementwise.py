@@ -134,6 +134,56 @@ def hyperbolic(sign: str) -> Rule:
     return rule
 
 
+def arcus(form: Callable) -> Rule:
+    """An inverse trigonometric or hyperbolic function; form(node, x) is its formula for f32 or f64."""
+    def rule(node: Node) -> Any:
+        x = node.tensor(0)
+        node.floating(x)
+        wide = node.cast(x, "f32") if x.dtype in NARROW else x
+        return node.cast(form(node, wide), x.dtype)
+
+    return rule
+
+
+def _cathetus(node: Node, x: Any) -> Any:
+    """Returns sqrt(1 - x^2) without cancellation."""
+    one = node.scalar(1, x)
+    return node.op("Sqrt", [node.op("Multiply", [node.op("Subtract", [one, x]), node.op("Add", [one, x])])])
+
+
+def _signed(node: Node, x: Any, of_size: Callable) -> Any:
+    """Returns sign(x) * of_size(|x|)."""
+    return node.op("Multiply", [node.op("Sign", [x]), of_size(node.op("Abs", [x]))])
+
+
+def _of_large(node: Node, x: Any, made: Any) -> Any:
+    """asinh(x) and acosh(x) are ln(2 x) where x^2 may overflow."""
+    large = node.op("Add", [node.op("Log", [x]), node.scalar(math.log(2), x)])
+    return node.op("Select", [node.op("Greater", [x, node.scalar(1e9, x)]), large, made])
+
+
+def _asinh_of_size(node: Node, a: Any) -> Any:
+    """log1p(a + a^2 / (1 + sqrt(a^2 + 1)))"""
+    one, square = node.scalar(1, a), node.op("Square", [a])
+    root = node.op("Sqrt", [node.op("Add", [square, one])])
+    rest = node.op("Divide", [square, node.op("Add", [root, one])])
+    return _of_large(node, a, node.op("Log1p", [node.op("Add", [a, rest])]))
+
+
+def _acosh(node: Node, x: Any) -> Any:
+    """log1p(t + sqrt(t (x + 1))) with t = x - 1"""
+    t = node.op("Subtract", [x, node.scalar(1, x)])
+    root = node.op("Sqrt", [node.op("Multiply", [t, node.op("Add", [x, node.scalar(1, x)])])])
+    return _of_large(node, x, node.op("Log1p", [node.op("Add", [t, root])]))
+
+
+def _atanh_of_size(node: Node, a: Any) -> Any:
+    """log1p(2 a / (1 - a)) / 2"""
+    twice = node.op("Multiply", [a, node.scalar(2, a)])
+    made = node.op("Log1p", [node.op("Divide", [twice, node.op("Subtract", [node.scalar(1, a), a])])])
+    return node.op("Multiply", [made, node.scalar(0.5, a)])
+
+
 def clip(node: Node) -> Any:
     x = node.tensor(0)
     node.floating(x)
@@ -188,16 +238,23 @@ def gelu(node: Node) -> Any:
 
 def cast(node: Node) -> Any:
     x, to = node.tensor(0), TYPES.get(node.attribute("to", 0))
-    if to is None or to in ("s8", "u8"):
+    if to is None:
         raise Unfit(f"a cast to {onnx.TensorProto.DataType.Name(node.attribute('to', 0))}")
-    return node.copy(x) if to == x.dtype else node.cast(x, to)
+    return _cast(node, x, to)
+
+
+def _cast(node: Node, x: Any, to: str) -> Any:
+    if x.dtype == to:
+        return node.copy(x)
+    if to in ("s8", "u8"):  # the fraction is cut off; what is out of range is not defined
+        return node.op("Quantize", [node.op("Trunc", [node.cast(x, "f32")])], dtype=to, scales=[1.0], zps=[0])
+    if x.dtype in ("s8", "u8"):
+        return node.cast(node.op("Dequantize", [x], scales=[1.0], zps=[0]), to)
+    return node.cast(x, to)
 
 
 def cast_like(node: Node) -> Any:
-    x, like = node.tensor(0), node.tensor(1)
-    if like.dtype in ("s8", "u8"):
-        raise Unfit(f"a cast to {like.dtype}")
-    return node.copy(x) if like.dtype == x.dtype else node.cast(x, like.dtype)
+    return _cast(node, node.tensor(0), node.tensor(1).dtype)
 
 
 def where(node: Node) -> Any:
@@ -258,4 +315,8 @@ RULES = {
     "Equal": compare("Equal"), "And": compare("LogicalAnd"), "Or": compare("LogicalOr"), "Not": lambda node: node.op("LogicalNot", [node.tensor(0)]),
     "Softmax": softmax("SoftMax"), "LogSoftmax": softmax("LogSoftmax"), "Cast": cast, "CastLike": cast_like, "Constant": constant,
     "Identity": identity, "Dropout": dropout,
+    "Atan": arcus(lambda node, x: node.op("Atan2", [x, node.scalar(1, x)])),
+    "Asin": arcus(lambda node, x: node.op("Atan2", [x, _cathetus(node, x)])), "Acos": arcus(lambda node, x: node.op("Atan2", [_cathetus(node, x), x])),
+    "Asinh": arcus(lambda node, x: _signed(node, x, lambda a: _asinh_of_size(node, a))), "Acosh": arcus(_acosh),
+    "Atanh": arcus(lambda node, x: _signed(node, x, lambda a: _atanh_of_size(node, a))),
 }

@@ -76,6 +76,8 @@ def _of_today(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), OLDEST)
     if opset >= OLDEST:
         return model
+    if opset < 9 and any(node.op_type == "Scan" for node in model.graph.node):  # the converter keeps it, with another meaning
+        raise Error(f"{name}: Scan of opset {opset}, allowed is 9 or newer", "unimplemented")
     try:
         return version_converter.convert_version(model, OLDEST)
     except Exception as error:

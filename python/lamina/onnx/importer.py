@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper, shape_inference
 
 from lamina._errors import Error
 from lamina.graph import Graph
+from lamina.onnx.control import expand_control
 from lamina.onnx.folding import fold
 from lamina.onnx.node import OF_NUMPY, ONNX_TYPES, TYPES, NeedsValue, Node, Unfit
 from lamina.onnx.table import RULES
@@ -87,6 +88,10 @@ class Importer:
         self.weights[tensor.id] = numpy.array(plain(array), order="C")
         return tensor
 
+    def value_of(self, tensor: Any) -> Optional[numpy.ndarray]:
+        """Returns the value of a constant tensor."""
+        return self.weights.get(tensor.id)
+
     def needs_integers(self, names: Any) -> None:
         """If these tensors depend only on inputs of integer or boolean type, requests the values of those inputs."""
         sources = self._sources_of(names)
@@ -107,7 +112,7 @@ class Importer:
         for name in node.output:
             self.sources[name] = sources
         try:
-            if self._is_branch(node, opset, depth) or self._is_folded(node, opset):
+            if expand_control(self, node, opset, depth) or self._is_folded(node, opset):
                 return
             if rule is not None:
                 self._keep(node, rule(Node(self, node, where)))
@@ -132,24 +137,6 @@ class Importer:
         self._keep(node, made)
         if any(given in self.of_static for given in node.input):
             self.of_static.update(name for name in node.output if name)
-        return True
-
-    def _is_branch(self, node: onnx.NodeProto, opset: int, depth: int) -> bool:
-        """Expands the taken branch of an If whose condition is known."""
-        if node.op_type != "If" or node.domain not in ("", "ai.onnx"):
-            return False
-        condition = bool(Node(self, node, f"node {node.name!r} (If)").known(0))
-        branch = next(a.g for a in node.attribute if a.name == ("then_branch" if condition else "else_branch"))
-        for tensor in branch.initializer:
-            self.values[tensor.name] = numpy_helper.to_array(tensor)
-        for inner in branch.node:
-            self._node(inner, opset, depth)
-        for name, value in zip(node.output, branch.output):
-            if value.name in self.values:
-                self.values[name] = self.values[value.name]
-            if value.name in self.tensors:
-                self.tensors[name] = self.tensors[value.name]
-            self.sources[name] = self._sources_of([value.name])
         return True
 
     # ---- functions
@@ -247,7 +234,7 @@ def _bound(inner: onnx.NodeProto, names: dict, prefix: str, given: dict) -> onnx
                 bound.g.node.extend(nodes)
                 for tensor in bound.g.initializer:
                     tensor.name = prefix + tensor.name
-                for value in bound.g.output:
+                for value in (*bound.g.input, *bound.g.output):
                     value.name = names.get(value.name, prefix + value.name)
         elif attribute.ref_attr_name in given:
             bound = copy.attribute.add()

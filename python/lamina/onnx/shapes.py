@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 import numpy
 
+from lamina.onnx.folding import elements_of
 from lamina.onnx.node import Node, Unfit
 
 
@@ -113,14 +114,7 @@ def places(shape: list) -> numpy.ndarray:
 
 def gather_elements(node: Node) -> Any:
     x, axis = node.tensor(0), node.axis(node.tensor(0))
-    shape, indices = node.shape(x), node.known(1)
-    return node.take_elements(x, numpy.take_along_axis(places(shape), _counted(indices, shape[axis]), axis))
-
-
-def _counted(indices: Any, extent: int) -> numpy.ndarray:
-    if numpy.any(indices >= extent) or numpy.any(indices < -extent):
-        raise Unfit(f"an index outside of {-extent}..{extent - 1}")
-    return numpy.where(indices < 0, indices + extent, indices)
+    return node.take_elements(x, elements_of(places(node.shape(x)), node.known(1), axis))
 
 
 def gather_nd(node: Node) -> Any:
@@ -173,8 +167,7 @@ def _nth_of_its_kind(values: numpy.ndarray) -> numpy.ndarray:
 
 
 def _targets_of_elements(node: Node, data: numpy.ndarray, indices: Any) -> numpy.ndarray:
-    axis = node.attribute("axis", 0)
-    return numpy.take_along_axis(data, _counted(indices, data.shape[axis]), axis)
+    return elements_of(data, indices, node.attribute("axis", 0))
 
 
 def _targets_of_slices(node: Node, data: numpy.ndarray, indices: Any) -> numpy.ndarray:

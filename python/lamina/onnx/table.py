@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from lamina.onnx import elementwise, norms, reductions, resize, shapes, windows
+from lamina.onnx import choices, einsum, elementwise, norms, quantized, recurrent, reductions, resize, shapes, windows
 
-RULES = {**elementwise.RULES, **reductions.RULES, **norms.RULES, **windows.RULES, **shapes.RULES, **resize.RULES}
+_FAMILIES = (elementwise, reductions, norms, windows, shapes, resize, choices, einsum, quantized, recurrent)
+RULES = {name: rule for family in _FAMILIES for name, rule in family.RULES.items()}

@@ -49,14 +49,19 @@ def window(node: Node, extents: list, kernel: list) -> Window:
 def convolution(node: Node) -> Any:
     inputs = node.tensors()
     node.floating(*inputs)
+    return convolved(node, inputs)
+
+
+def convolved(node: Node, inputs: list) -> Any:
+    """Returns the convolution of these inputs with the node's attributes."""
     spatial = node.rank(inputs[0]) - 2
     auto = node.attribute("auto_pad", "NOTSET")
     pads = list(node.attribute("pads", None) or [0] * (2 * spatial))
-    places = {"pads_begin": pads[:spatial], "pads_end": pads[spatial:]}
+    at = {"pads_begin": pads[:spatial], "pads_end": pads[spatial:]}
     if auto not in ("NOTSET", "VALID"):
-        places = {"auto_pad": auto, "pads_begin": [0] * spatial, "pads_end": [0] * spatial}
+        at = {"auto_pad": auto, "pads_begin": [0] * spatial, "pads_end": [0] * spatial}
     return node.op("Convolution", inputs, strides=list(node.attribute("strides", [1] * spatial)), groups=node.attribute("group", 1),
-                   dilations=list(node.attribute("dilations", [1] * spatial)), data_format="NCX", weights_format="OIX", **places)
+                   dilations=list(node.attribute("dilations", [1] * spatial)), data_format="NCX", weights_format="OIX", **at)
 
 
 def transposed_convolution(node: Node) -> Any:

@@ -1,0 +1,149 @@
+"""Rules for quantisation. A quantised product is Dequantize, product, Quantize, which lamina computes in integers."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+from lamina.onnx.node import NARROW, TYPES, Node, Unfit
+from lamina.onnx.windows import convolved
+
+_QUANTIZED = ("s8", "u8")
+
+
+def _per(node: Node, x: Any, scale: Any) -> tuple:
+    """Returns qtype, axis and number of scales."""
+    count = 1
+    for extent in node.shape(scale):
+        count *= extent
+    if count == 1:
+        return "per_tensor", 1, 1
+    axis = node.axis(x, default=1)
+    if node.rank(scale) != 1 or count != node.shape(x)[axis]:
+        raise Unfit(f"scales of shape {node.shape(scale)}")
+    return "per_channel", axis, count
+
+
+def _quantize(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str) -> Any:
+    _check_quantized(dtype)
+    node.floating(x, scale)
+    x, scale = node.cast(x, "f32"), node.cast(scale, "f32")
+    qtype, axis, count = _per(node, x, scale)
+    if zero is None or _is_even(node, zero):
+        inputs = [x, node.reshape(scale, [count])] + ([node.reshape(zero, [count])] if zero is not None else [])
+        return node.op("DynamicQuantize", inputs, dtype=dtype, qtype=qtype, axis=axis)
+    along = [count if i == axis else 1 for i in range(node.rank(x))] if count > 1 else [1] * node.rank(x)
+    return _rounded_first(node, x, node.reshape(scale, along), node.reshape(zero, along), dtype)
+
+
+def _rounded_first(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str) -> Any:
+    steps = node.op("Round", [node.op("Divide", [x, scale])])
+    steps = steps if zero is None else node.op("Add", [steps, _integers(node, zero)])
+    return node.op("Quantize", [steps], dtype=dtype, scales=[1.0], zps=[0])
+
+
+def _integers(node: Node, x: Any) -> Any:
+    """Returns the integers of s8 or u8 as f32."""
+    return node.op("Dequantize", [x], scales=[1.0], zps=[0])
+
+
+def _is_even(node: Node, zero: Any) -> bool:
+    """ONNX rounds before it adds the zero point, lamina's ops after it: the same if it is even."""
+    value = node.importer.value_of(zero)
+    return value is not None and not (value % 2).any()
+
+
+def _dequantize(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str = "f32") -> Any:
+    node.floating(scale)
+    if x.dtype == "s32" and zero is None:
+        return node.cast(node.op("Multiply", [node.cast(x, "f32"), node.cast(scale, "f32")]), dtype)
+    if x.dtype not in _QUANTIZED:
+        raise Unfit(f"elements of {x.dtype}, allowed is {', '.join(_QUANTIZED)}, or s32 without zero points")
+    qtype, axis, count = _per(node, x, scale)
+    inputs = [x, node.reshape(node.cast(scale, "f32"), [count])] + ([node.reshape(zero, [count])] if zero is not None else [])
+    return node.cast(node.op("DynamicDequantize", inputs, qtype=qtype, axis=axis), dtype)
+
+
+def quantize(node: Node) -> Any:
+    x, scale = node.tensor(0), node.tensor(1)
+    zero = node.tensor(2) if node.has(2) else None
+    if x.dtype in NARROW:
+        raise Unfit(f"elements of {x.dtype}: the quotient is rounded to them")
+    asked = node.attribute("output_dtype", 0)
+    dtype = zero.dtype if zero is not None else TYPES.get(asked, "another type") if asked else "u8"
+    size = node.attribute("block_size", 0)
+    if not size:
+        return _quantize(node, x, scale, zero, dtype)
+    _check_quantized(dtype)
+    blocks, of_blocks = _blocks(node, x, size)
+    zero = node.reshape(zero, of_blocks) if zero is not None else None
+    made = _rounded_first(node, node.reshape(x, blocks), node.reshape(scale, of_blocks), zero, dtype)
+    return node.reshape(made, node.shape(x))
+
+
+def _check_quantized(dtype: str) -> None:
+    if dtype not in _QUANTIZED:
+        raise Unfit(f"elements of {dtype}, allowed is {', '.join(_QUANTIZED)}")
+
+
+def _blocks(node: Node, x: Any, size: int) -> tuple:
+    """Returns the shapes of x and of its scales with the axis divided into blocks."""
+    axis, shape = node.axis(x, default=1), node.shape(x)
+    if shape[axis] % size:
+        raise Unfit(f"blocks of {size} along {shape[axis]} elements")
+    count = shape[axis] // size
+    return shape[:axis] + [count, size] + shape[axis + 1:], shape[:axis] + [count, 1] + shape[axis + 1:]
+
+
+def dequantize(node: Node) -> Any:
+    x, scale = node.tensor(0), node.tensor(1)
+    zero = node.tensor(2) if node.has(2) else None
+    if not node.attribute("block_size", 0):
+        return _dequantize(node, x, scale, zero, scale.dtype)
+    return _by_blocks(node, x, scale, zero, node.attribute("block_size", 0))
+
+
+def _by_blocks(node: Node, x: Any, scale: Any, zero: Optional[Any], size: int) -> Any:
+    _check_quantized(x.dtype)
+    blocks, of_blocks = _blocks(node, x, size)
+    values = _integers(node, node.reshape(x, blocks))
+    if zero is not None:
+        values = node.op("Subtract", [values, _integers(node, node.reshape(zero, of_blocks))])
+    made = node.op("Multiply", [values, node.cast(node.reshape(scale, of_blocks), "f32")])
+    return node.cast(node.reshape(made, node.shape(x)), scale.dtype)
+
+
+def quantized_product(product: Callable, output_axis: int) -> Callable:
+    """QLinearMatMul and QLinearConv: factors with scales and zero points, a bias of s32 in the product of both scales."""
+    def rule(node: Node) -> Any:
+        a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.tensor(i) for i in range(8))
+        if a_scale.dtype != "f32":
+            raise Unfit(f"scales of {a_scale.dtype}, allowed is f32")
+        left = _dequantize(node, a, a_scale, a_zero)
+        right = _weights(node, b, b_scale, b_zero, output_axis)
+        inputs = [left, right]
+        if node.has(8):
+            bias = node.cast(node.tensor(8), "f32")
+            inputs.append(node.op("Multiply", [bias, node.op("Multiply", [_one_axis(node, a_scale), _one_axis(node, b_scale)])]))
+        return _quantize(node, product(node, inputs), y_scale, y_zero, y_zero.dtype)
+
+    return rule
+
+
+def _one_axis(node: Node, scale: Any) -> Any:
+    return node.reshape(scale, [1]) if not node.shape(scale) else scale
+
+
+def _weights(node: Node, b: Any, scale: Any, zero: Any, output_axis: int) -> Any:
+    """Weights have one scale, or one for each column or output channel."""
+    count = max(node.shape(scale)[-1:] or [1])
+    if count == 1:
+        return _dequantize(node, b, scale, zero)
+    axis = output_axis % node.rank(b)
+    if node.rank(scale) != 1 or count != node.shape(b)[axis]:
+        raise Unfit(f"scales of shape {node.shape(scale)}")
+    inputs = [b, scale, zero if node.shape(zero) == [count] else node.expand(_one_axis(node, zero), [count])]
+    return node.op("DynamicDequantize", inputs, qtype="per_channel", axis=axis)
+
+
+RULES = {"QuantizeLinear": quantize, "DequantizeLinear": dequantize, "QLinearMatMul": quantized_product(lambda node, inputs: node.op("MatMul", inputs), output_axis=-1),
+         "QLinearConv": quantized_product(convolved, output_axis=0)}
