@@ -30,7 +30,7 @@ class Search {
       : kernel_(kernel),
         machine_(machine),
         limits_(limits),
-        legal_(kernel, machine),
+        legal_(legal_schedules(kernel, machine)),
         timer_(kernel, machine),
         default_(KernelRunner::by_rules(kernel, machine)) {}
 

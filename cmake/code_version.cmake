@@ -1,12 +1,12 @@
 # code_version.h: the version of the code generator, for the cache of machine code on disk. Code that other sources have
 # generated is never reused, even if the project's version is the same. The version is a hash of every source that can change
-# machine code: the CPU backend, the kernel IR with its constants and mathematics, the tables of data types and small floats,
+# machine code: the CPU backend, its schedules, the kernel IR with its constants and mathematics, the tables of data types and small floats,
 # and the public lists.
 #
 # Included by the project it adds the header to lamina_cpu; run as a script (cmake -P) it writes the header.
 if(CMAKE_SCRIPT_MODE_FILE)
   set(sources "")
-  foreach(module IN ITEMS backends/cpu kernels interface)
+  foreach(module IN ITEMS backends/cpu backends/schedule kernels interface)
     file(GLOB_RECURSE module_sources ${SOURCE_DIR}/${module}/*.cpp ${SOURCE_DIR}/${module}/*.h ${SOURCE_DIR}/${module}/*.def ${SOURCE_DIR}/${module}/*.inl)
     list(APPEND sources ${module_sources})
   endforeach()
@@ -25,7 +25,7 @@ endif()
 
 set(code_version_header ${PROJECT_BINARY_DIR}/generated/code_version.h)
 set(emitter_patterns ${PROJECT_SOURCE_DIR}/include/graph/*.def)
-foreach(module IN ITEMS backends/cpu kernels interface)
+foreach(module IN ITEMS backends/cpu backends/schedule kernels interface)
   foreach(ending IN ITEMS cpp h def inl)
     list(APPEND emitter_patterns ${PROJECT_SOURCE_DIR}/src/${module}/*.${ending})
   endforeach()

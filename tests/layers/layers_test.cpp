@@ -47,13 +47,14 @@ const std::vector<Module>& modules() {
 
       {"backends", {"src/backends/"}, {"handles", "kernels", "passes/core", "interface"}},
       {"backends/cache", {"src/backends/cache/"}, {"interface"}},
+      {"backends/schedule", {"src/backends/schedule/"}, {"interface"}},
       {"reference", {"src/backends/reference/"}, {"backends", "passes", "interface"}},
 
       {"cpu/llvm", {"src/backends/cpu/llvm/"}, {}},
       {"cpu/targets", {"src/backends/cpu/targets/"}, {}},
       {"cpu/host", {"src/backends/cpu/host/"}, {"interface"}},
       {"cpu/targets/isa", {"src/backends/cpu/targets/isa/"}, {"cpu/targets", "cpu/llvm"}},
-      {"cpu/schedule", {"src/backends/cpu/schedule/"}, {"cpu/targets", "kernels", "interface"}},
+      {"cpu/schedule", {"src/backends/cpu/schedule/"}, {"cpu/targets", "backends/schedule", "kernels", "interface"}},
       {"cpu/vector", {"src/backends/cpu/vector/"}, {"cpu/targets/isa", "cpu/targets", "cpu/llvm", "kernels/math", "interface"}},
       {"cpu/emit",
        {"src/backends/cpu/emit/"},
@@ -77,7 +78,7 @@ const std::vector<Module>& modules() {
         "interface"}},
 
       {"gpu/languages", {"src/backends/gpu/languages/"}, {}},
-      {"gpu/schedule", {"src/backends/gpu/schedule/"}, {"kernels", "interface"}},
+      {"gpu/schedule", {"src/backends/gpu/schedule/"}, {"backends/schedule", "kernels", "interface"}},
       {"gpu/emit",
        {"src/backends/gpu/emit/"},
        {"gpu/languages", "gpu/schedule", "kernels", "kernels/dialect", "kernels/math", "interface"}},

@@ -22,13 +22,16 @@ int64_t groups_for(int64_t items, int64_t items_per_group) {
   return groups;
 }
 
-KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel)
-    : device_(std::move(device)), kernel_(std::move(kernel)), limits_(device_->limits()) {
+KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, const Schedule& schedule)
+    : device_(std::move(device)),
+      kernel_(std::move(kernel)),
+      order_(sum_order(kernel_)),
+      schedule_(schedule),
+      limits_(device_->limits()) {
   if (needs_f64(kernel_) && !limits_.has_f64) {
     throw Error(Status::unimplemented,
                 join("gpu backend: ", kernel_.name, " needs f64, which ", device_->name(), " does not have"));
   }
-  schedule_ = choose_schedule(kernel_, limits_);
   rows_ = kernel_.row_count();
   row_size_ = kernel_.row_size();
   const auto outer = static_cast<size_t>(kernel_.outer_rank);
@@ -45,7 +48,7 @@ KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel
   }
   rows_aligned_ = rows_are_aligned();
   const Assumptions usual{rows_aligned_, true};
-  source_ = emit_kernel(kernel_, schedule_, limits_, device_->language(), usual.aligned, usual.disjoint);
+  source_ = emit_kernel(kernel_, schedule_, device_->language(), usual.aligned, usual.disjoint);
   const LoadedModule loaded = device_->load(source_);
   from_cache_ = loaded.from_cache;
   modules_[(usual.aligned ? 1U : 0U) + 2U] = loaded.module;
@@ -69,11 +72,11 @@ bool KernelRunner::rows_are_aligned() const {
 }
 
 int64_t KernelRunner::column_blocks() const {
-  return schedule_.column_rows == 0 ? 0 : (rows_ + schedule_.column_rows - 1) / schedule_.column_rows;
+  return order_.column_rows == 0 ? 0 : (rows_ + order_.column_rows - 1) / order_.column_rows;
 }
 
 size_t KernelRunner::scratch_bytes() const {
-  return column_bytes() + (schedule_.split ? static_cast<size_t>(rows_ * split_state_bytes(kernel_, schedule_)) : 0);
+  return column_bytes() + (schedule_.split ? static_cast<size_t>(rows_ * split_state_bytes(kernel_)) : 0);
 }
 
 size_t KernelRunner::column_bytes() const {
@@ -112,8 +115,7 @@ std::shared_ptr<const Module> KernelRunner::module_for(Assumptions assumptions) 
   auto& module = modules_[(assumptions.aligned ? 1U : 0U) + (assumptions.disjoint ? 2U : 0U)];
   if (module == nullptr)
     module =
-        device_->load(emit_kernel(kernel_, schedule_, limits_, device_->language(), assumptions.aligned, assumptions.disjoint))
-            .module;
+        device_->load(emit_kernel(kernel_, schedule_, device_->language(), assumptions.aligned, assumptions.disjoint)).module;
   return module;
 }
 
@@ -141,7 +143,7 @@ void KernelRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
   views.push_back(partials);
   const int64_t blocks = column_blocks();
   module->launch(stream, source_.symbols.size() - 1, groups_for(row_size_, kColumnLanes) * columns_,
-                 kColumnLanes * columns_depth(limits_), views, {&blocks, 1});
+                 kColumnLanes * schedule_.column_threads, views, {&blocks, 1});
 }
 
 // Runs phase after phase. Each row is shared by enough groups to fill the device a few times over.
@@ -149,9 +151,9 @@ void KernelRunner::run_split(const Module& module, void* stream, std::span<const
   const size_t phases = source_.symbols.size() - (columns_ > 0 ? 1 : 0);
   for (size_t phase = 0; phase < phases; ++phase) {
     const int64_t groups = row_groups(columns_ > 0 && phase + 1 == phases);
-    const int64_t blocks = (row_size_ + schedule_.block() - 1) / schedule_.block();
+    const int64_t blocks = (row_size_ + order_.block() - 1) / order_.block();
     const int64_t wanted = std::clamp<int64_t>(tuning::kGroupsPerUnit * limits_.compute_units / groups, 1, blocks);
-    const int64_t span = (blocks + wanted - 1) / wanted * schedule_.block();
+    const int64_t span = (blocks + wanted - 1) / wanted * order_.block();
     auto& words = PerThread<KernelRunner, std::vector<int64_t>>::get();
     words = words_;
     words.push_back(static_cast<int64_t>(column_bytes()));

@@ -14,12 +14,16 @@ namespace lamina::gpu {
 
 class KernelRunner final : public StepRunner {
  public:
-  KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel);  // compiles, or gets the code from a cache
+  // Compiles, or gets the code from a cache. Uses the default schedule.
+  KernelRunner(const std::shared_ptr<Device>& device, const kernel::Kernel& kernel)
+      : KernelRunner(device, kernel, choose_schedule(kernel, device->limits())) {}
+  // Uses the given schedule, which must be legal for the kernel on the device.
+  KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, const Schedule& schedule);
 
   void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const override;
   size_t scratch_bytes() const override;  // partial column sums, and the states of split rows
   const KernelSource& source() const override { return source_; }
-  std::string schedule_name() const override { return name_of(schedule_); }
+  std::string schedule_name() const override { return name_of(kernel_, schedule_); }
   std::string text() const override;
   bool from_cache() const override { return from_cache_; }
 
@@ -38,6 +42,7 @@ class KernelRunner final : public StepRunner {
 
   std::shared_ptr<Device> device_;
   kernel::Kernel kernel_;
+  SumOrder order_;
   Schedule schedule_;
   DeviceLimits limits_;
   int64_t rows_ = 0, row_size_ = 0, columns_ = 0;

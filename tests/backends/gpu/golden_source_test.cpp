@@ -26,13 +26,17 @@ void expect_golden(const std::string& name, const std::string& body) {
 void expect_golden(const std::string& name, const Graph& graph, const gpu::DeviceLimits& limits = {}) {
   const kernel::Kernel kernel = first_kernel_of(graph);
   const gpu::Schedule schedule = gpu::choose_schedule(kernel, limits);
-  const std::string cuda = gpu::emit_kernel(kernel, schedule, limits, gpu::languages::cuda, true, true).body;
+  const std::string cuda = gpu::emit_kernel(kernel, schedule, gpu::languages::cuda, true, true).body;
   for (const gpu::Language* const language : kLanguages)
-    EXPECT_EQ(gpu::emit_kernel(kernel, schedule, limits, *language, true, true).body, cuda) << language->name;
+    EXPECT_EQ(gpu::emit_kernel(kernel, schedule, *language, true, true).body, cuda) << language->name;
   expect_golden(name, cuda);
 }
 
 TEST(GoldenSource, BlockOfANorm) { expect_golden("layer_norm_f32_1024", norm_graph(DataType::f32, 64, 1024)); }
+TEST(GoldenSource, SeveralLanesOfAThread) {
+  expect_golden("layer_norm_backward_f32_1024_in_small_groups", norm_backward_graph(DataType::f32, 64, 1024),
+                {.max_group = 64});
+}
 TEST(GoldenSource, RowsInAWarp) { expect_golden("layer_norm_bf16_64", norm_graph(DataType::bf16, 64, 64)); }
 TEST(GoldenSource, ColumnSums) { expect_golden("layer_norm_backward_f32_1024", norm_backward_graph(DataType::f32, 64, 1024)); }
 TEST(GoldenSource, RowsOfSeveralBlocks) { expect_golden("layer_norm_f32_40000", norm_graph(DataType::f32, 4, 40000)); }
@@ -59,7 +63,7 @@ TEST(GoldenSource, MatrixProduct) {
 std::string whole_source(const gpu::Language& language) {
   const kernel::Kernel kernel = first_kernel_of(norm_backward_graph(DataType::f32, 20000, 1024));
   const gpu::DeviceLimits limits;
-  return gpu::emit_kernel(kernel, gpu::choose_schedule(kernel, limits), limits, language, true, true).text;
+  return gpu::emit_kernel(kernel, gpu::choose_schedule(kernel, limits), language, true, true).text;
 }
 
 TEST(GoldenSource, KnowsNoLocaleOfStreams) {

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 gpu::KernelSource program(const gpu::Language& language) {
   const kernel::Kernel kernel = first_kernel_of(norm_backward_graph(DataType::bf16, 64, 1024));
-  return gpu::emit_kernel(kernel, gpu::choose_schedule(kernel, {}), {}, language, true, true);
+  return gpu::emit_kernel(kernel, gpu::choose_schedule(kernel, {}), language, true, true);
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

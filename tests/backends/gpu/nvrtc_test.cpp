@@ -22,7 +22,7 @@ constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f
   if (nvrtc == nullptr) GTEST_SKIP() << why_no_nvrtc
 
 KernelSource cuda_source(const kernel::Kernel& kernel, bool aligned = true, const DeviceLimits& limits = {}) {
-  return emit_kernel(kernel, choose_schedule(kernel, limits), limits, languages::cuda, aligned, true);
+  return emit_kernel(kernel, choose_schedule(kernel, limits), languages::cuda, aligned, true);
 }
 
 struct Usage {

@@ -25,7 +25,7 @@ constexpr double kGain = 0.985;
 
 class HillClimb {
  public:
-  HillClimb(const Kernel& kernel, const Machine& machine) : legal_(kernel, machine), model_(kernel, machine) {}
+  HillClimb(const Kernel& kernel, const Machine& machine) : legal_(legal_schedules(kernel, machine)), model_(kernel, machine) {}
 
   // Moves from neighbour to neighbour, field by field, as long as `may` allows it.
   template <typename May>

@@ -1,7 +1,8 @@
 #include "backends/cpu/schedule/legal_schedules.h"
 
-#include <algorithm>
 #include <initializer_list>
+#include <utility>
+#include <vector>
 
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/sharing.h"
@@ -16,17 +17,7 @@ using kernel::Kernel;
 
 // ---- functions that compute the candidates in schedule_fields.def
 
-template <typename T>
-std::vector<T> only(T value) {
-  return {std::move(value)};
-}
-
-// If there is a choice, the usual value comes first.
-std::vector<bool> yes_or_no_if(bool is_a_choice, bool usual) {
-  return is_a_choice ? std::vector<bool>{usual, !usual} : std::vector<bool>{usual};
-}
-
-std::vector<bool> may_be(bool is_a_choice) { return yes_or_no_if(is_a_choice, false); }
+using candidates::may_be, candidates::only, candidates::yes_or_no_if;
 
 std::vector<std::vector<int>> none_or(std::vector<int> args) {
   std::vector<std::vector<int>> lists{{}};
@@ -79,32 +70,6 @@ std::vector<int> rows_of_a_loop(const Schedule& s) {
   return rows;
 }
 
-// ---- a field of any type
-
-struct Field {
-  // Sets the field to value number `choice`, if it exists. Returns the number of values.
-  size_t (*set)(const ScheduleContext& context, Schedule& schedule, size_t choice);
-  // Returns the index of the field's value among those, or their number if it is not one of them.
-  size_t (*find)(const ScheduleContext& context, const Schedule& schedule);
-};
-
-template <auto member, auto candidates>
-constexpr Field field_of() {
-  return {
-      .set =
-          [](const ScheduleContext& context, Schedule& schedule, size_t choice) {
-            const auto values = candidates(context, schedule);
-            if (choice < values.size()) schedule.*member = values[choice];
-            return values.size();
-          },
-      .find =
-          [](const ScheduleContext& context, const Schedule& schedule) {
-            const auto values = candidates(context, schedule);
-            return static_cast<size_t>(std::find(values.begin(), values.end(), schedule.*member) - values.begin());
-          },
-  };
-}
-
 #define LAMINA_FIELD(type, name, usual, ...)                                              \
   std::vector<type> candidates_of_##name([[maybe_unused]] const ScheduleContext& context, \
                                          [[maybe_unused]] const Schedule& s) {            \
@@ -112,74 +77,15 @@ constexpr Field field_of() {
   }
 #include "backends/cpu/schedule/schedule_fields.def"
 
-constexpr Field kFields[] = {
-#define LAMINA_FIELD(type, name, usual, ...) field_of<&Schedule::name, candidates_of_##name>(),
+constexpr ScheduleField<Schedule, ScheduleContext> kFields[] = {
+#define LAMINA_FIELD(type, name, usual, ...) field_of<Schedule, ScheduleContext, &Schedule::name, candidates_of_##name>(),
 #include "backends/cpu/schedule/schedule_fields.def"
 };
-static_assert(std::size(kFields) == schedule_field_count());
-
-size_t count_of(const Field& field, const ScheduleContext& context, Schedule& schedule) {
-  return field.set(context, schedule, 0);
-}
 
 }  // namespace
 
-LegalSchedules::Iterator::Iterator(const ScheduleContext& context) : context_(&context) { fill_from(0); }
-
-// Sets this field and all later ones to their first value.
-void LegalSchedules::Iterator::fill_from(size_t field) {
-  for (; field < std::size(kFields); ++field) {
-    choices_[field] = 0;
-    counts_[field] = kFields[field].set(*context_, schedule_, 0);
-  }
-}
-
-LegalSchedules::Iterator& LegalSchedules::Iterator::operator++() {
-  size_t field = std::size(kFields);
-  while (field > 0 && choices_[field - 1] + 1 == counts_[field - 1]) --field;
-  is_done_ = field == 0;
-  if (is_done_) return *this;
-  kFields[field - 1].set(*context_, schedule_, ++choices_[field - 1]);
-  fill_from(field);
-  return *this;
-}
-
-LegalSchedules::LegalSchedules(const Kernel& kernel, const Machine& machine)
-    : context_{kernel, machine, footprint(kernel), may_be_transposed(kernel), may_be_split(kernel)} {}
-
-bool LegalSchedules::contains(const Schedule& schedule) const {
-  return std::all_of(std::begin(kFields), std::end(kFields), [&](const Field& field) {
-    Schedule so_far = schedule;
-    return field.find(context_, schedule) < count_of(field, context_, so_far);
-  });
-}
-
-Schedule LegalSchedules::sample(std::mt19937_64& random) const {
-  Schedule schedule;
-  for (const Field& field : kFields) {
-    const size_t count = count_of(field, context_, schedule);
-    field.set(context_, schedule, static_cast<size_t>(random() % count));
-  }
-  return schedule;
-}
-
-std::vector<Schedule> LegalSchedules::neighbours_from(size_t first_field, const Schedule& schedule) const {
-  std::vector<Schedule> found;
-  for (size_t changed = first_field; changed < std::size(kFields); ++changed) {
-    Schedule other = schedule;
-    const size_t own = kFields[changed].find(context_, schedule), count = count_of(kFields[changed], context_, other);
-    for (size_t choice = 0; choice < count; ++choice) {
-      if (choice == own) continue;
-      other = schedule;
-      kFields[changed].set(context_, other, choice);
-      for (size_t behind = changed + 1; behind < std::size(kFields); ++behind) {
-        Schedule first = other;
-        if (kFields[behind].find(context_, other) >= count_of(kFields[behind], context_, first)) other = first;
-      }
-      found.push_back(other);
-    }
-  }
-  return found;
+LegalSchedules legal_schedules(const Kernel& kernel, const Machine& machine) {
+  return {{kernel, machine, footprint(kernel), may_be_transposed(kernel), may_be_split(kernel)}, kFields};
 }
 
 }  // namespace lamina::cpu

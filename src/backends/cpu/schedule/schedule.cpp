@@ -1,78 +1,12 @@
 #include "backends/cpu/schedule/schedule.h"
 
-#include <algorithm>
-#include <charconv>
-#include <system_error>
-
-#include "interface/status.h"
+#include "backends/schedule/schedule_text.h"
 
 namespace lamina::cpu {
 
-namespace {
+std::string describe(const Schedule& schedule) { return schedule_text::describe(schedule); }
 
-template <typename T>
-std::string text_of(const T& value) {
-  return std::to_string(static_cast<int64_t>(value));
-}
-
-template <typename T>
-std::string text_of(const std::vector<T>& values) {
-  std::string text;
-  for (const T& value : values) text += (text.empty() ? "" : " ") + text_of(value);
-  return text;
-}
-
-// Parses a number that must be the entire `text`.
-template <typename T>
-bool read(std::string_view text, T& value) {
-  int64_t number = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  value = static_cast<T>(number);
-  return error == std::errc{} && stop == text.data() + text.size() && static_cast<int64_t>(value) == number;
-}
-
-// Removes and returns the text up to the separator, and removes the separator.
-std::string_view take_until(std::string_view& text, std::string_view separator) {
-  const std::string_view part = text.substr(0, text.find(separator));
-  text.remove_prefix(std::min(text.size(), part.size() + separator.size()));
-  return part;
-}
-
-template <typename T>
-bool read(std::string_view text, std::vector<T>& values) {
-  values.clear();
-  while (!text.empty()) {
-    if (!read(take_until(text, " "), values.emplace_back())) return false;
-  }
-  return !values.empty();
-}
-
-}  // namespace
-
-std::string describe(const Schedule& schedule) {
-  static const Schedule usual;
-  std::string text;
-  for_each_field([&](const char* name, const auto& field) {
-    if (schedule.*field != usual.*field) text += join(text.empty() ? "" : ", ", name, " ", text_of(schedule.*field));
-  });
-  return text;
-}
-
-std::optional<Schedule> schedule_of(std::string_view description) {
-  Schedule schedule;
-  std::string_view text = description;
-  while (!text.empty()) {
-    std::string_view field = take_until(text, ", ");
-    const std::string_view name = take_until(field, " ");
-    bool is_read = false;
-    for_each_field([&](const char* known, const auto& member) {
-      if (name == known) is_read = read(field, schedule.*member);
-    });
-    if (!is_read) return std::nullopt;
-  }
-  if (describe(schedule) != description) return std::nullopt;
-  return schedule;
-}
+std::optional<Schedule> schedule_of(std::string_view description) { return schedule_text::parse<Schedule>(description); }
 
 Schedule without_streaming(Schedule schedule) {
   schedule.streamed.clear();

@@ -30,20 +30,17 @@ struct Schedule {
 #define LAMINA_FIELD(type, name, usual, ...) type name = usual;
 #include "backends/cpu/schedule/schedule_fields.def"
 
+  // The fields in their order: visit(name, pointer to member).
+  template <typename Visit>
+  static constexpr void for_each_field(const Visit& visit) {
+#define LAMINA_FIELD(type, name, usual, ...) visit(#name, &Schedule::name);
+#include "backends/cpu/schedule/schedule_fields.def"
+  }
   bool operator==(const Schedule&) const = default;
 };
 
-// The fields of a schedule in their order: visit(name, pointer to member).
-template <typename Visit>
-constexpr void for_each_field(const Visit& visit) {
-#define LAMINA_FIELD(type, name, usual, ...) visit(#name, &Schedule::name);
-#include "backends/cpu/schedule/schedule_fields.def"
-}
-
-// The fields that differ from those of Schedule{}. This text is part of the keys of code caches.
+// The fields that differ from those of Schedule{} (backends/schedule/schedule_text.h).
 std::string describe(const Schedule& schedule);
-
-// Parses such a text; nothing if it is invalid. The schedule may not be legal for a kernel (legal_schedules.h).
 std::optional<Schedule> schedule_of(std::string_view description);
 
 // The schedule of whole rows with the lowest predicted time (cost_model.h). `may_stream`: outputs may be streamed. The

@@ -38,7 +38,7 @@ class Tuning {
         progress_(progress),
         kernel_(with_rows_arranged(kernel, machine)),
         machine_(machine),
-        legal_(kernel_, machine_),
+        legal_(legal_schedules(kernel_, machine_)),
         model_(kernel_, machine_),
         timer_(kernel_, machine_),
         default_(KernelRunner::by_rules(kernel_, machine_)),

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "backends/gpu/emit/c_types.h"
-#include "backends/gpu/emit/emit_kernel.h"
 #include "backends/gpu/schedule/tuning.h"
 
 namespace lamina::gpu {
@@ -24,7 +23,7 @@ bool ColumnSums::is_wide() const {
 }
 
 void ColumnSums::begin() {
-  out_.line("const lm_s64 blocks = (rows + ", schedule_.column_rows - 1, ") / ", schedule_.column_rows, ";");
+  out_.line("const lm_s64 blocks = (rows + ", e_.order.column_rows - 1, ") / ", e_.order.column_rows, ";");
   for (int slot = 0; slot < count_; ++slot) {
     const NodeIndex i = sums_[static_cast<size_t>(slot)];
     const char* type = c_type(node(i).type);
@@ -46,7 +45,7 @@ void ColumnSums::add(NodeIndex root, const std::string& value) {
 
 void ColumnSums::store() {
   out_.open("if (block < blocks)");
-  out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
+  out_.open(e_.for_chunks());
   out_.line("const lm_ix at = (lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, ";");
   out_.open("if (at < ", e_.row_size, ")");
   for (const NodeIndex i : sums_)
@@ -57,29 +56,21 @@ void ColumnSums::store() {
   out_.close();
 }
 
-// Groups of 32 columns. Each thread of a column adds every `depth`-th block of rows, and the threads' sums are joined in
-// order.
+// Groups of 32 columns. The threads of a column have one place each of the order of summation, or take the places in rounds.
 void ColumnSums::emit_kernel() {
-  const int depth = columns_depth(e_.limits);
+  const int threads = schedule_.column_threads;
   const auto groups = (e_.row_size + kColumnLanes - 1) / kColumnLanes;
   const char* suffix = is_wide() ? "f64" : "f32";
-  out_.line("LM_SHARED lm_", suffix, " shared_hi[", kColumnLanes * depth, "], shared_lo[", kColumnLanes * depth, "];");
+  out_.line("LM_SHARED lm_", suffix, " shared_hi[", kColumnLanes * threads, "], shared_lo[", kColumnLanes * threads, "];");
   out_.line("const int thread = LM_THREAD, lane = thread % ", kColumnLanes, ", t = thread / ", kColumnLanes, ";");
   out_.line("const int slot = (int)(LM_GROUP / ", groups, ");");
   out_.line("const lm_ix column = (lm_ix)(LM_GROUP % ", groups, ") * ", kColumnLanes, " + lane;");
   out_.line("LM_GLOBAL const lm_", suffix, "* const q = (LM_GLOBAL const lm_", suffix,
             "*)(partials + partials_offset) + slot * (lm_s64)", e_.row_size, " + column;");
-  out_.line("lm_pair_", suffix, " total = lm_pair_of_", suffix, "(0, 0);");
-  out_.open("if (column < ", e_.row_size, ")");
-  out_.line("for (lm_s64 b = t; b < blocks; b += ", depth, ") total = lm_pair_add_", suffix, "(total, q[b * ",
-            count_ * e_.row_size, "]);");
-  out_.close();
-  out_.line("shared_hi[thread] = total.hi;");
-  out_.line("shared_lo[thread] = total.lo;");
-  out_.line("LM_BARRIER;");
-  out_.line("if (t != 0 || column >= ", e_.row_size, ") return;");
-  out_.line("for (int u = 1; u < ", depth, "; ++u) total = lm_pair_join_", suffix, "(total, lm_pair_of_", suffix,
-            "(shared_hi[u * ", kColumnLanes, " + lane], shared_lo[u * ", kColumnLanes, " + lane]));");
+  if (threads == kColumnPlaces)
+    add_places(suffix);
+  else
+    add_places_in_rounds(suffix);
   e_.emit_positions("column", e_.outer, kernel_.extents.size(), "lm_ix", "");
   for (int slot = 0; slot < count_; ++slot) {
     const Node& n = node(sums_[static_cast<size_t>(slot)]);
@@ -90,8 +81,41 @@ void ColumnSums::emit_kernel() {
   }
 }
 
-int columns_depth(const DeviceLimits& limits) {
-  return std::max(1, std::min(tuning::kMaxGroup, limits.max_group) / kColumnLanes);
+// Every thread adds the partial sums of its place. Then the first thread of a column joins the places.
+void ColumnSums::add_places(const std::string& suffix) {
+  out_.line("lm_pair_", suffix, " total = lm_pair_of_", suffix, "(0, 0);");
+  out_.open("if (column < ", e_.row_size, ")");
+  out_.line("for (lm_s64 b = t; b < blocks; b += ", kColumnPlaces, ") total = lm_pair_add_", suffix, "(total, q[b * ",
+            count_ * e_.row_size, "]);");
+  out_.close();
+  out_.line("shared_hi[thread] = total.hi;");
+  out_.line("shared_lo[thread] = total.lo;");
+  out_.line("LM_BARRIER;");
+  out_.line("if (t != 0 || column >= ", e_.row_size, ") return;");
+  out_.line("for (int u = 1; u < ", kColumnPlaces, "; ++u) total = lm_pair_join_", suffix, "(total, lm_pair_of_", suffix,
+            "(shared_hi[u * ", kColumnLanes, " + lane], shared_lo[u * ", kColumnLanes, " + lane]));");
+}
+
+void ColumnSums::add_places_in_rounds(const std::string& suffix) {
+  const int threads = schedule_.column_threads;
+  out_.line("lm_pair_", suffix, " total = lm_pair_of_", suffix, "(0, 0);");
+  out_.open("for (int place = 0; place < ", kColumnPlaces, "; place += ", threads, ")");
+  out_.line("lm_pair_", suffix, " part = lm_pair_of_", suffix, "(0, 0);");
+  out_.open("if (column < ", e_.row_size, ")");
+  out_.line("for (lm_s64 b = place + t; b < blocks; b += ", kColumnPlaces, ") part = lm_pair_add_", suffix, "(part, q[b * ",
+            count_ * e_.row_size, "]);");
+  out_.close();
+  out_.line("LM_BARRIER;");
+  out_.line("shared_hi[thread] = part.hi;");
+  out_.line("shared_lo[thread] = part.lo;");
+  out_.line("LM_BARRIER;");
+  out_.open("for (int u = 0; u < ", threads, "; ++u)");
+  out_.line("part = lm_pair_of_", suffix, "(shared_hi[u * ", kColumnLanes, " + lane], shared_lo[u * ", kColumnLanes,
+            " + lane]);");
+  out_.line("total = place + u == 0 ? part : lm_pair_join_", suffix, "(total, part);");
+  out_.close();
+  out_.close();
+  out_.line("if (t != 0 || column >= ", e_.row_size, ") return;");
 }
 
 }  // namespace lamina::gpu

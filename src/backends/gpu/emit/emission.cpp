@@ -2,15 +2,15 @@
 
 namespace lamina::gpu {
 
-Emission::Emission(const kernel::Kernel& of, const Schedule& under, const DeviceLimits& on, std::string named)
+Emission::Emission(const kernel::Kernel& of, const Schedule& under, std::string named)
     : kernel(of),
       schedule(under),
-      limits(on),
+      order(sum_order(of)),
       symbol(std::move(named)),
       plan(of, loop_policy(of, under)),
       outer(static_cast<size_t>(of.outer_rank)),
       row_size(of.row_size()),
-      one_block(is_persistent(of, under)),
+      one_block(is_one_block(of, order)),
       known(of.nodes.size(), false) {}
 
 std::string Emission::place_sum(const Dims& steps, size_t first, size_t last, const char* prefix) const {

@@ -1,5 +1,5 @@
-// An emission: the program under construction, its kernel, schedule and loop plan. Every part of the emitter derives from
-// Part, which gives access to these.
+// An emission: the program under construction, its kernel, order of summation, schedule and loop plan. Every part of the
+// emitter derives from Part, which gives access to these.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace lamina::gpu {
 using kernel::NodeList;
 
 struct Emission {
-  Emission(const kernel::Kernel& of, const Schedule& under, const DeviceLimits& on, std::string named);
+  Emission(const kernel::Kernel& of, const Schedule& under, std::string named);
 
   const kernel::Kernel& kernel;
   const Schedule& schedule;
-  const DeviceLimits limits;
+  const SumOrder order;
   const std::string symbol;
   const kernel::LoopPlan plan;
   const size_t outer;
@@ -28,7 +28,13 @@ struct Emission {
   std::vector<std::string> symbols;  // of the functions so far
   Text out;
 
-  int elements() const { return schedule.vector * schedule.steps; }  // of a thread in a block
+  int chunks() const { return chunks_of_thread(order, schedule); }  // of a thread in a block
+  int elements() const { return schedule.vector * chunks(); }       // of a thread in a block
+  int lanes_of_thread() const { return order.lanes / schedule.team; }
+  // The beginning of a loop over a thread's chunks.
+  std::string for_chunks() const {
+    return join(unrolls_chunks(order, schedule) ? "LM_UNROLL " : "", "for (int k = 0; k < ", chunks(), "; ++k)");
+  }
   bool shares_bytes(int a) const { return bits_of(kernel.arg(a).dtype) < 8; }
   bool is_vector_access(int a) const { return schedule.vector > 1 && kernel.arg(a).strides.back() == 1 && !shares_bytes(a); }
   // The sum of positions `x0`, `x1`, ... along dims [first, last) times steps.

@@ -40,9 +40,9 @@ bool needs_f64(const kernel::Kernel& kernel) {
   });
 }
 
-KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits,
-                         const Language& language, bool aligned, bool disjoint) {
-  Emission emission(kernel, schedule, limits, "lamina_" + kernel.name);
+KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const Language& language, bool aligned,
+                         bool disjoint) {
+  Emission emission(kernel, schedule, "lamina_" + kernel.name);
   Parts parts(emission);
   if (schedule.split)
     emit_split_rows(parts);

@@ -11,7 +11,8 @@
 // Naming in the text:
 //   pA        arg A at the row's first element            nI      node I: a value per row, or of the current element
 //   rI, wI    raw elements loaded for, stored by node I   keptI   a node's values along the row, live between phases
-//   aI_J      accumulator J of reduction I                cI      column sums of a thread's elements
+//   aI_J      accumulator J of reduction I, or of each    cI      column sums of a thread's elements
+//             lane of a thread with several: lanes_aI_J
 //   heldI     the operand of moments I, along a block     partI   mean of the current block; spreadI: squared deviations
 //   fA        for an arg whose elements share bytes: the start of the row as an offset from pA, which is then the arg's start
 //   row, at   the row, and the start of the current chunk in it; t is the thread's index in its team
@@ -45,15 +46,12 @@ struct KernelSource {
 };
 
 // Bytes that a row of a split kernel stores between launches.
-int64_t split_state_bytes(const kernel::Kernel& kernel, const Schedule& schedule);
-
-// Threads per column in NAME_columns, which has 32 columns per group. They share the blocks of rows of each column.
-int columns_depth(const DeviceLimits& limits);
+int64_t split_state_bytes(const kernel::Kernel& kernel);
 
 // `aligned`: every tensor that is dense along the row starts each row at a multiple of 16 bytes. `disjoint`: no output shares
 // memory with an input. Both are assumptions that allow faster code with the same bits.
-KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const DeviceLimits& limits,
-                         const Language& language, bool aligned, bool disjoint);
+KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const Language& language, bool aligned,
+                         bool disjoint);
 
 bool needs_f64(const kernel::Kernel& kernel);  // some value of the program is a double
 

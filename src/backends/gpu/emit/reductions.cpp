@@ -42,8 +42,8 @@ void Reductions::emit_team_memory() {
     if (!is_reduction(static_cast<NodeIndex>(i))) continue;
     (kernel_.nodes[i].type == kernel::Type::f64 ? wide : narrow) = true;
   }
-  if (schedule_.team > 1 && narrow) out_.line("LM_SHARED lm_f32 shared_f32[", schedule_.group_size(), "];");
-  if (schedule_.team > 1 && wide) out_.line("LM_SHARED lm_f64 shared_f64[", schedule_.group_size(), "];");
+  if (e_.order.lanes > 1 && narrow) out_.line("LM_SHARED lm_f32 shared_f32[", schedule_.group_size(), "];");
+  if (e_.order.lanes > 1 && wide) out_.line("LM_SHARED lm_f64 shared_f64[", schedule_.group_size(), "];");
 }
 
 bool Reductions::is_sum(NodeIndex root) const {
@@ -100,19 +100,31 @@ void Reductions::emit_shift(NodeIndex root) {
   out_.close();
 }
 
+// One per lane of the thread.
+void Reductions::declare_accumulator(const std::string& name, kernel::Type type, const std::string& first) {
+  const int lanes = e_.lanes_of_thread();
+  if (lanes == 1) return out_.line(c_type(type), " ", name, " = ", first, ";");
+  out_.line(c_type(type), " lanes_", name, "[", lanes, "];");
+  out_.line("LM_UNROLL for (int lane = 0; lane < ", lanes, "; ++lane) lanes_", name, "[lane] = ", first, ";");
+}
+
+// That of the lane of the thread's chunk `k`.
+std::string Reductions::accumulator(const std::string& name) const {
+  return e_.lanes_of_thread() == 1 ? name : join("lanes_", name, "[k % ", e_.lanes_of_thread(), "]");
+}
+
 void Reductions::begin_block(NodeIndex root, int phase) {
   const Node& n = node(root);
   const double first = is_sum(root) ? 0 : is_reduction(root) ? identity(n.reduction) : 0;
-  for (int j = 0; j < accumulator_count(root, phase); ++j) {
-    out_.line(c_type(n.type), " a", root, "_", phase, "_", j, " = ", constant(first, n.type), ";");
-  }
+  for (int j = 0; j < accumulator_count(root, phase); ++j)
+    declare_accumulator(join("a", root, "_", phase, "_", j), n.type, constant(first, n.type));
   if (by_block(root)) out_.line(c_type(n.type), " held", root, "[", e_.elements(), "];");
 }
 
 void Reductions::accumulate(NodeIndex root, int phase, const std::string& value) {
   const Node& n = node(root);
   const char* suffix = suffix_of(n.type);
-  const auto slot = [&](int j) { return join("a", root, "_", phase, "_", j); };
+  const auto slot = [&](int j) { return accumulator(join("a", root, "_", phase, "_", j)); };
   if (n.kind == NodeKind::reduce) {
     out_.line(slot(0), " = ", combined(n.reduction, suffix, slot(0), value), ";");
   } else if (plan_.loop_of(root) == phase) {
@@ -125,13 +137,19 @@ void Reductions::accumulate(NodeIndex root, int phase, const std::string& value)
   }
 }
 
-// The sum (or product, ...) of the team's values, in every thread.
+// The sum (or product, ...) of the lanes' values, in every thread.
 void Reductions::fold_team(const std::string& slot, kernel::Type type, Reduction reduction) {
-  if (schedule_.team == 1) return;
+  if (e_.order.lanes == 1) return;
   const char* suffix = suffix_of(type);
+  const int lanes = e_.lanes_of_thread();
   const std::string first = schedule_.rows_adjacent ? "team" : join("team * ", schedule_.team);
-  out_.line(slot, " = lm_fold_", fold_name(reduction), "_", suffix, "(", slot, ", shared_", suffix, ", t, ", schedule_.team,
-            ", ", first, ", ", schedule_.rows_adjacent ? schedule_.rows_per_group : 1, ");");
+  const std::string fold = join("lm_fold_", fold_name(reduction), "_", suffix),
+                    place = join("shared_", suffix, ", t, ", schedule_.team, ", ", first, ", ",
+                                 schedule_.rows_adjacent ? schedule_.rows_per_group : 1);
+  if (lanes == 1)
+    out_.line(slot, " = ", fold, "(", slot, ", ", place, ");");
+  else
+    out_.line("const ", c_type(type), " ", slot, " = ", fold, "_of_lanes(lanes_", slot, ", ", lanes, ", ", place, ");");
 }
 
 void Reductions::fold_block(NodeIndex root, int phase) {
@@ -150,18 +168,21 @@ void Reductions::fold_deviations(NodeIndex root, int phase) {
   const std::string size = join("size", root), part = join("part", root), error = join("error", root),
                     spread = join("spread", root);
   const std::string residual = join("residual", root), squares = join("squares", root);
-  out_.line("const ", type, " ", size, " = (", type, ")(base + ", schedule_.block(), " < ", e_.row_size, " ? ",
-            schedule_.block(), " : ", e_.row_size, " - base);");
+  out_.line("const ", type, " ", size, " = (", type, ")(base + ", e_.order.block(), " < ", e_.row_size, " ? ", e_.order.block(),
+            " : ", e_.row_size, " - base);");
   out_.line("lm_pair_", suffix, " ", part, " = lm_pair_divide_", suffix, "(lm_pair_of_", suffix, "(a", root, "_", phase,
             "_0, 0), ", size, ", 0);");
   out_.line(part, " = lm_pair_add_", suffix, "(", part, ", shift", root, ");");
-  out_.line(type, " ", residual, " = 0, ", squares, " = 0;");
-  out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
+  if (e_.lanes_of_thread() == 1)
+    out_.line(type, " ", residual, " = 0, ", squares, " = 0;");
+  else
+    for (const std::string& name : {residual, squares}) declare_accumulator(name, n.type, "0");
+  out_.open(e_.for_chunks());
   out_.open("if (live && base + (lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, " < ", e_.row_size, ")");
   out_.open("LM_UNROLL for (int v = 0; v < ", schedule_.vector, "; ++v)");
   out_.line("const ", type, " d = held", root, "[k * ", schedule_.vector, " + v] - ", part, ".hi;");
-  out_.line(residual, " = ", residual, " + d;");
-  out_.line(squares, " = lm_fma_", suffix, "(d, d, ", squares, ");");
+  out_.line(accumulator(residual), " = ", accumulator(residual), " + d;");
+  out_.line(accumulator(squares), " = lm_fma_", suffix, "(d, d, ", accumulator(squares), ");");
   out_.close();
   out_.close();
   out_.close();
@@ -187,7 +208,7 @@ void Reductions::join_block(NodeIndex root, int phase) {
   const char* type = c_type(n.type);
   if (by_block(root)) {
     const std::string after = join("after", root), moments = join("moments", root);
-    out_.line("const lm_ix ended", root, " = base + ", schedule_.block(), " < ", e_.row_size, " ? base + ", schedule_.block(),
+    out_.line("const lm_ix ended", root, " = base + ", e_.order.block(), " < ", e_.row_size, " ? base + ", e_.order.block(),
               " : ", e_.row_size, ";");
     out_.line("const ", type, " ", after, " = (", type, ")ended", root, ";");
     out_.line(moments, " = lm_moments_join_", suffix, "(", moments, ", (", type, ")base, part", root, ", spread", root, ", (",

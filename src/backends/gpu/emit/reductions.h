@@ -1,6 +1,7 @@
 // Reductions: accumulators, and how a block, a row and a team complete them.
 //
-// A thread adds its elements of a block in order. The team's sums are folded in a fixed tree. Blocks are added as pairs of
+// A lane's elements of a block are added in order. The lanes' sums are folded in a fixed tree, whatever thread has them
+// (schedule/sum_order.h). Blocks are added as pairs of
 // floats, so no f64 is needed. Mean and variance use two walks. The first sums x - s, where s is the row's first element. The
 // second computes d = x - high with that mean, and sums d^2 and d. The average of d is the error of the mean, which corrects
 // the mean and the variance. E[x^2] - E[x]^2 is never computed. A row of several blocks is walked twice per block, the second
@@ -36,6 +37,8 @@ class Reductions : private Part {
 
  private:
   void finish_moments(kernel::NodeIndex root, const std::string& variance);
+  void declare_accumulator(const std::string& name, kernel::Type type, const std::string& first);
+  std::string accumulator(const std::string& name) const;
   void fold_team(const std::string& slot, kernel::Type type, kernel::Reduction reduction);
   void fold_deviations(kernel::NodeIndex root, int phase);
   int accumulator_count(kernel::NodeIndex root, int phase) const;

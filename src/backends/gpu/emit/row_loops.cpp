@@ -36,7 +36,7 @@ void RowLoops::emit_phase(int phase) {
   const NodeList& roots = plan_.roots(phase);
   if (roots.empty()) return;
   for (const NodeIndex root : roots) p_.reductions.begin_root(root, phase);
-  if (!e_.one_block) out_.open("for (lm_ix base = 0; base < ", e_.row_size, "; base += ", schedule_.block(), ")");
+  if (!e_.one_block) out_.open("for (lm_ix base = 0; base < ", e_.row_size, "; base += ", e_.order.block(), ")");
   emit_block(phase);
   for (const NodeIndex root : roots) p_.reductions.join_block(root, phase);
   if (!e_.one_block) out_.close();
@@ -46,8 +46,8 @@ void RowLoops::emit_phase(int phase) {
 void RowLoops::emit_block(int phase) {
   for (const NodeIndex root : plan_.roots(phase)) p_.reductions.begin_block(root, phase);
   if (e_.row_size > 0) {
-    const bool exact = e_.one_block && schedule_.block() == e_.row_size;
-    out_.open("LM_UNROLL for (int k = 0; k < ", schedule_.steps, "; ++k)");
+    const bool exact = e_.one_block && e_.order.block() == e_.row_size;
+    out_.open(e_.for_chunks());
     out_.line("const lm_ix at = ", e_.one_block ? "" : "base + ", "(lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector,
               ";");
     out_.open(exact ? "if (live)" : join("if (live && at < ", e_.row_size, ")"));

@@ -18,7 +18,7 @@ int Rows::resident_groups(int group_size) const {
   const bool light = static_cast<int64_t>(kernel_.nodes.size()) <= tuning::kFewNodes &&
                      std::none_of(kernel_.nodes.begin(), kernel_.nodes.end(),
                                   [](const Node& n) { return cost_of(n) == kernel::CostClass::function; });
-  const bool many_addresses = schedule_.vector == 1 && schedule_.steps > tuning::kFewSteps;
+  const bool many_addresses = schedule_.vector == 1 && e_.chunks() > tuning::kFewSteps;
   const bool holds_much = !light || many_addresses || (schedule_.column_registers && schedule_.team < tuning::kWarp);
   if (needs_f64(kernel_)) return 1;
   return std::max(1, (holds_much ? tuning::kThreadsOfManyRegisters : tuning::kThreadsOfFewRegisters) / group_size);
@@ -47,7 +47,7 @@ void Rows::begin_columns_function() {
     if (kernel_.args[a].column) parameters += join("LM_BUFFER b", a, ", const lm_s64 o", a, ", ");
   }
   e_.symbols.push_back(e_.symbol + "_columns");
-  const int group_size = tuning::kColumnLanes * columns_depth(e_.limits);
+  const int group_size = tuning::kColumnLanes * schedule_.column_threads;
   out_.open("LM_KERNEL(", group_size, ", ", resident_groups(group_size), ") ", e_.symbols.back(), "(", parameters,
             "LM_BUFFER partials, const lm_s64 partials_offset, const lm_s64 blocks)");
 }
@@ -68,8 +68,8 @@ void Rows::for_rows(const std::string& place, bool sums_columns, const std::func
   }
   out_.line("const lm_s64 block = ", place, ";");
   columns_.begin();
-  out_.open("for (int r = 0; r < ", schedule_.column_rows, "; ++r)");
-  out_.line("const lm_s64 wanted = block * ", schedule_.column_rows, " + r;");
+  out_.open("for (int r = 0; r < ", e_.order.column_rows, "; ++r)");
+  out_.line("const lm_s64 wanted = block * ", e_.order.column_rows, " + r;");
   body();
   out_.close();
   if (schedule_.column_registers) columns_.store();

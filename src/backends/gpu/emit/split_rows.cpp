@@ -13,8 +13,9 @@ using kernel::NodeKind;
 
 namespace {
 
-int64_t block_count(const kernel::Kernel& kernel, const Schedule& schedule) {
-  return (kernel.row_size() + schedule.block() - 1) / schedule.block();
+int64_t block_count(const kernel::Kernel& kernel) {
+  const int64_t block = sum_order(kernel).block();
+  return (kernel.row_size() + block - 1) / block;
 }
 
 // The number of results per block of the row in the nodes before `end`.
@@ -57,8 +58,7 @@ void SplitRows::emit_function(int phase) {
 
 void SplitRows::emit_row(int phase) {
   p_.rows.begin_row();
-  out_.line("LM_GLOBAL char* const state = partials + partials_offset + states + row * ", split_state_bytes(kernel_, schedule_),
-            ";");
+  out_.line("LM_GLOBAL char* const state = partials + partials_offset + states + row * ", split_state_bytes(kernel_), ";");
   for (int before = 0; before < phase; ++before) join_blocks(before);
   out_.line("// phase ", phase);
   p_.values.emit_row_values(phase);
@@ -66,7 +66,7 @@ void SplitRows::emit_row(int phase) {
   for (const NodeIndex root : plan_.roots(phase)) {
     if (node(root).kind == NodeKind::moments) p_.reductions.emit_shift(root);
   }
-  out_.open("for (lm_ix base = begin; base < end; base += ", schedule_.block(), ")");
+  out_.open("for (lm_ix base = begin; base < end; base += ", e_.order.block(), ")");
   loops_.emit_block(phase);
   emit_result_accesses(phase, false);
   out_.close();
@@ -80,7 +80,7 @@ void SplitRows::join_blocks(int phase) {
   std::erase_if(roots, [&](NodeIndex root) { return !is_reduction(root); });
   if (roots.empty()) return;
   for (const NodeIndex root : roots) p_.reductions.begin_totals(root, phase);
-  out_.open("for (lm_ix base = 0; base < ", e_.row_size, "; base += ", schedule_.block(), ")");
+  out_.open("for (lm_ix base = 0; base < ", e_.row_size, "; base += ", e_.order.block(), ")");
   emit_result_accesses(phase, true);
   for (const NodeIndex root : roots) p_.reductions.join_block(root, phase);
   out_.close();
@@ -88,7 +88,7 @@ void SplitRows::join_blocks(int phase) {
 }
 
 void SplitRows::emit_result_accesses(int phase, bool loads) {
-  const int64_t blocks = block_count(kernel_, schedule_);
+  const int64_t blocks = block_count(kernel_);
   for (const NodeIndex root : plan_.roots(phase)) {
     if (!is_reduction(root)) continue;
     const char* type = c_type(node(root).type);
@@ -96,7 +96,7 @@ void SplitRows::emit_result_accesses(int phase, bool loads) {
     if (loads && p_.reductions.by_block(root)) out_.line("lm_pair_", suffix_of(node(root).type), " part", root, ";");
     for (const std::string& result : block_results(root, node(root), phase)) {
       const std::string place =
-          join("*(LM_GLOBAL ", type, "*)(state + ((lm_s64)(base / ", schedule_.block(), ") + ", slot++ * blocks, ") * 8)");
+          join("*(LM_GLOBAL ", type, "*)(state + ((lm_s64)(base / ", e_.order.block(), ") + ", slot++ * blocks, ") * 8)");
       const bool declared = result.find('.') != std::string::npos;
       if (loads)
         out_.line(declared ? "" : join("const ", type, " "), result, " = ", place, ";");
@@ -108,8 +108,8 @@ void SplitRows::emit_result_accesses(int phase, bool loads) {
 
 }  // namespace
 
-int64_t split_state_bytes(const kernel::Kernel& kernel, const Schedule& schedule) {
-  return 8 * result_count(kernel, kernel.nodes.size()) * block_count(kernel, schedule);
+int64_t split_state_bytes(const kernel::Kernel& kernel) {
+  return 8 * result_count(kernel, kernel.nodes.size()) * block_count(kernel);
 }
 
 // One function for each phase with a walk, and one for the last phase, which stores row values.

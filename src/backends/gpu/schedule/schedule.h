@@ -1,20 +1,22 @@
-// How a GPU runs a kernel: which threads share a row, and which elements each has.
+// How a GPU runs a kernel: which threads share a row, and what they keep in registers. Schedules change speed alone: the order
+// of summation (sum_order.h) decides the bits.
 //
-// A row of N elements is cut into chunks of `vector` neighbouring elements of the innermost dim. A *team* of threads shares a
-// row: thread t has chunks t, t + team, t + 2 team, ... of a block of team * steps chunks. A longer row has several blocks. A
-// thread adds its own elements in order, the team's sums are folded in a fixed tree (first inside warps of 32), and blocks
-// are added as pairs of floats. All of this depends only on the inner dims, the dtypes and the kind of device, not on the
-// number of rows, so results are batch-invariant. The shapes of teams, in the field's terms:
+// A *team* of threads shares a row and plays the lanes of its order of summation: thread t plays the lanes t, t + team,
+// t + 2 team, ... The shapes of teams, in the field's terms:
 //   packed        several rows in a warp (team < 32)
 //   warp, block   one row per warp (team 32) or per work-group (team > 32)
 //   transposed    rows are contiguous in memory across the row, not along it: neighbouring threads run neighbouring rows
 //   flat          no reduction: every thread runs one chunk of the whole grid
 //   split         few long rows: several teams share a row block by block, with one launch per phase. Each team joins the
-//                 results of the blocks of earlier phases, in their order, so that the bits are those of one team
+//                 results of the blocks of earlier phases, in their order
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 
+#include "backends/gpu/schedule/sum_order.h"
 #include "kernels/loop_plan.h"
 
 namespace lamina::gpu {
@@ -26,29 +28,35 @@ struct DeviceLimits {
   bool has_f64 = true;
 };
 
+// schedule_fields.def documents each field. A new field only needs its line there, and the code of emit/ that reads it.
 struct Schedule {
-  bool flat = false;
-  bool rows_adjacent = false;  // transposed
-  int team = 1;                // threads that share a row, a power of two
-  int rows_per_group = 1;      // teams in a work-group, a power of two
-  int vector = 1;
-  int steps = 1;                  // chunks of a thread in one block of a row
-  int64_t column_rows = 0;        // rows in one partial sum of a column; 0: the kernel has no column sums
-  bool column_registers = false;  // partial sums are in registers until the block of rows is finished; else in memory
-  bool split = false;             // the only choice that depends on the number of rows, because it changes no bits
-  bool wide_offsets = false;      // offsets inside a tensor need 64 bits
+#define LAMINA_FIELD(type, name, usual, ...) type name = usual;
+#include "backends/gpu/schedule/schedule_fields.def"
+
+  // The fields in their order: visit(name, pointer to member).
+  template <typename Visit>
+  static constexpr void for_each_field(const Visit& visit) {
+#define LAMINA_FIELD(type, name, usual, ...) visit(#name, &Schedule::name);
+#include "backends/gpu/schedule/schedule_fields.def"
+  }
   int group_size() const { return team * rows_per_group; }
-  int64_t block() const { return int64_t{team} * vector * steps; }
   bool operator==(const Schedule&) const = default;
 };
 
+// The fields that differ from those of Schedule{} (backends/schedule/schedule_text.h).
+std::string describe(const Schedule& schedule);
+std::optional<Schedule> schedule_of(std::string_view description);
+
+// The default among legal_schedules. Only `split` depends on the number of rows.
 Schedule choose_schedule(const kernel::Kernel& kernel, const DeviceLimits& limits);
 
 // "packed", "warp", "block", "transposed", "split" or "flat", followed by "columns" if there are column sums.
-const char* name_of(const Schedule& schedule);
+std::string name_of(const kernel::Kernel& kernel, const Schedule& schedule);
 
-// Whether the rows of one block stay in registers between phases.
-bool is_persistent(const kernel::Kernel& kernel, const Schedule& schedule);
+// The chunks of a thread in one block of a row.
+int chunks_of_thread(const SumOrder& order, const Schedule& schedule);
+// Whether the loop over them is unrolled, so that values and sums of a thread may stay in registers.
+bool unrolls_chunks(const SumOrder& order, const Schedule& schedule);
 
 // The values of a row that stay in registers between phases: loads before functions, as far as the registers suffice.
 kernel::LoopPolicy loop_policy(const kernel::Kernel& kernel, const Schedule& schedule);

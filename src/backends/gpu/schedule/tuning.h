@@ -1,8 +1,7 @@
 // Every number that a choice of the GPU backend depends on: its unit, its reason, and the command that measures it.
 //
-// Unlike those of the CPU, some of them decide bits: the number of threads that share a row, the number of elements that each
-// adds, and the number of rows per partial column sum define the order of summation (schedule.h). They are marked "Bits".
-// Changing one changes results and the golden sources (tests/backends/gpu/golden).
+// Unlike those of the CPU, some of them decide bits: the order of summation (sum_order.h) follows from them. They are marked
+// "Bits". Changing one changes results and the golden sources (tests/backends/gpu/golden).
 //
 // `gpu_norms` is build/bench/bin/gpu_norms, built by the preset `bench` (docs/gpu.md, docs/performance.md). It runs forward,
 // backward and Add+LayerNorm of rows of 256 to 65536 elements, and compares with the device's copy speed. To measure a
@@ -17,9 +16,9 @@ namespace lamina::gpu::tuning {
 
 // The most bytes that a thread reads or writes at once.
 inline constexpr int kAccessBytes = 16;
-// Threads per warp. Bits.
+// Threads per warp, and lanes that are folded first. Bits.
 inline constexpr int kWarp = 32;
-// The most threads per work-group, as in CUDA.
+// The most threads per work-group, as in CUDA, and the most lanes of a row. Bits.
 inline constexpr int kMaxGroup = 1024;
 // The most work-groups per launch, as in CUDA.
 inline constexpr int64_t kMaxGroups = 0x7fffffff;
@@ -31,10 +30,10 @@ inline constexpr int64_t kMaxNarrowOffset = int64_t{1} << 30;
 // The most elements of a thread in a chunk: two registers of doubles, or 16 bytes of 16-bit elements. Bits.
 //   gpu_norms
 inline constexpr int kLongestVector = 8, kLongestVectorF64 = 2;
-// The most elements of a row block in the registers of one thread: more elements need more threads. Bits.
+// The most elements of a lane in a block of a row: more elements need more lanes. Bits.
 //   gpu_norms: rows of 4096 and 8192
 inline constexpr int kElementsPerThread = 16;
-// Elements of a row per thread in a team whose rows are adjacent in memory. Bits.
+// Elements of a lane in rows that are adjacent in memory. Bits.
 //   lamina replay --engine gpu --bench of a SoftMax over a middle axis
 inline constexpr int kElementsPerThreadAcrossRows = 4;
 // Threads per group that contains several teams. Small groups fill a multiprocessor evenly.
@@ -43,6 +42,13 @@ inline constexpr int kUsualGroup = 128;
 // Threads per group in kernels without reductions.
 //   lamina replay --engine gpu --bench of a GELU
 inline constexpr int kFlatGroup = 256;
+
+// The most lanes of a thread, unless a work-group has too few threads.
+//   lamina tune --engine gpu
+inline constexpr int kMostLanesOfThread = 8;
+// The loop over a thread's chunks is unrolled up to this number of chunks. Its values stay in registers only if it is.
+//   NVRTC's count of registers and spills (tests/backends/gpu/nvrtc_test.cpp)
+inline constexpr int kMostUnrolledChunks = 32;
 
 // ---- column sums
 

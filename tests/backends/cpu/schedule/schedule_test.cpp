@@ -22,7 +22,7 @@ void change(std::vector<cpu::LaneStep>& field) { field.push_back(cpu::LaneStep::
 TEST(Schedule, EachFieldIsComparedAndDescribed) {
   std::set<std::string> descriptions{cpu::describe(Schedule{})};
   size_t fields = 0;
-  cpu::for_each_field([&](const char* name, const auto& field) {
+  Schedule::for_each_field([&](const char* name, const auto& field) {
     Schedule changed;
     change(changed.*field);
     EXPECT_NE(changed, Schedule{}) << name;
