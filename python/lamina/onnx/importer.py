@@ -105,9 +105,8 @@ class Importer:
 
     def _node(self, node: onnx.NodeProto, opset: int, depth: int) -> None:
         where = f"node {node.name or node.output[0]!r} ({node.op_type})"
-        is_standard = node.domain in ("", "ai.onnx")
-        rule = RULES.get(node.op_type) if is_standard else None
-        why = "no rule" if is_standard else f"domain {node.domain!r}"
+        rule = RULES.get("" if node.domain == "ai.onnx" else node.domain, {}).get(node.op_type)
+        why = "no rule" if node.domain in ("", "ai.onnx") else f"domain {node.domain!r}: no rule"
         sources = self._sources_of(node.input)
         for name in node.output:
             self.sources[name] = sources

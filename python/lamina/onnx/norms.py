@@ -69,5 +69,11 @@ def batch_norm(node: Node) -> Any:
     return [made, *running]
 
 
-RULES = {"LayerNormalization": layer_norm, "RMSNormalization": rms_norm, "GroupNormalization": group_norm, "InstanceNormalization": instance_norm,
+def simplified_layer_norm(node: Node) -> Any:
+    """ONNX Runtime's older name for RMSNormalization."""
+    node.only_output(0)
+    return rms_norm(node)
+
+
+RULES = {"SimplifiedLayerNormalization": simplified_layer_norm, "LayerNormalization": layer_norm, "RMSNormalization": rms_norm, "GroupNormalization": group_norm, "InstanceNormalization": instance_norm,
          "BatchNormalization": batch_norm}

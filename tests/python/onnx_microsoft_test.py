@@ -1,0 +1,150 @@
+"""ONNX Runtime's own operators (com.microsoft) against their definitions in NumPy, in 64 bits."""
+import math
+
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+import numpy as np  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
+
+import lamina  # noqa: E402
+
+RNG = np.random.default_rng(7)
+
+
+def some(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def run(kind, inputs, outputs=1, constants=(), **attributes):
+    """Runs one node; `inputs` may be None, `constants` are the positions of inputs that are initializers."""
+    names = ["" if value is None else f"x{i}" for i, value in enumerate(inputs)]
+    results = [f"y{i}" if isinstance(outputs, int) and i < outputs or not isinstance(outputs, int) and i in outputs else ""
+               for i in range(outputs if isinstance(outputs, int) else max(outputs) + 1)]
+    node = helper.make_node(kind, names, results, domain="com.microsoft", **attributes)
+    open_inputs = [(name, value) for i, (name, value) in enumerate(zip(names, inputs)) if name and i not in constants]
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in open_inputs],
+                              [helper.make_empty_tensor_value_info(name) for name in results if name],
+                              [numpy_helper.from_array(inputs[i], names[i]) for i in constants])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)])
+    return lamina.from_onnx(model)(*[value for _, value in open_inputs])
+
+
+def close(made, wanted, bound=2e-5):
+    assert made.shape == wanted.shape
+    np.testing.assert_allclose(made.astype(np.float64), wanted.astype(np.float64), rtol=bound, atol=bound)
+
+
+def norm(x, gamma, beta, epsilon):
+    x = x.astype(np.float64)
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + epsilon) * gamma + beta
+
+
+def erf_gelu(x):
+    return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+def tanh_gelu(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def test_activations():
+    x, bias = some(3, 5, 8), some(8)
+    close(run("Gelu", [x])[0], erf_gelu(x))
+    close(run("BiasGelu", [x, bias])[0], erf_gelu(x + bias))
+    close(run("FastGelu", [x])[0], tanh_gelu(x))
+    close(run("FastGelu", [x, bias])[0], tanh_gelu(x + bias))
+    close(run("QuickGelu", [x], alpha=1.5)[0], x / (1 + np.exp(-1.5 * x)))
+
+
+@pytest.mark.parametrize("of_a, of_b", [((2, 3, 4), (2, 4, 5)), ((2, 4, 3), (2, 5, 4))])
+def test_a_product_with_a_factor(of_a, of_b):
+    a, b, turned = some(*of_a), some(*of_b), int(of_a != (2, 3, 4))
+    wanted = 0.125 * ((a.transpose(0, 2, 1) if turned else a) @ (b.transpose(0, 2, 1) if turned else b))
+    close(run("FusedMatMul", [a, b], alpha=0.125, transA=turned, transB=turned)[0], wanted)
+
+
+def test_a_product_whose_first_axis_moves():
+    a, b = some(3, 2, 4), some(2, 4, 5)
+    close(run("FusedMatMul", [a, b], transBatchA=1)[0], a.transpose(1, 0, 2) @ b)
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_norms_of_sums(with_bias):
+    x, skip, gamma, beta, bias = some(2, 3, 16), some(2, 3, 16), some(16), some(16), some(16) if with_bias else None
+    total = x + skip + (0 if bias is None else bias)
+    made, sums = run("SkipLayerNormalization", [x, skip, gamma, beta, bias], [0, 3], epsilon=1e-5)
+    close(made, norm(total, gamma, beta, 1e-5))
+    close(sums, total)
+    made, sums = run("SkipSimplifiedLayerNormalization", [x, skip, gamma, bias], [0, 3], epsilon=1e-5)
+    close(made, total / np.sqrt((total.astype(np.float64)**2).mean(-1, keepdims=True) + 1e-5) * gamma)
+    close(sums, total)
+
+
+def test_an_output_that_is_not_carried_is_named():
+    with pytest.raises(lamina.Error, match="SkipLayerNormalization.*output 1 is used"):
+        run("SkipLayerNormalization", [some(2, 4), some(2, 4), some(4), some(4)], [0, 1])
+
+
+def test_embeddings():
+    ids, kinds, mask = RNG.integers(0, 11, (2, 5)).astype(np.int32), RNG.integers(0, 2, (2, 5)).astype(np.int32), np.array([[1] * 5, [1, 1, 1, 0, 0]], np.int32)
+    words, places, segments, gamma, beta = some(11, 8), some(9, 8), some(2, 8), some(8), some(8)
+    made, counts, sums = run("EmbedLayerNormalization", [ids, kinds, words, places, segments, gamma, beta, mask], 3, epsilon=1e-6)
+    total = words[ids] + places[:5] + segments[kinds]
+    close(sums, total)
+    close(made, norm(total, gamma, beta, 1e-6))
+    np.testing.assert_array_equal(counts, [5, 3])
+
+
+def attended(q, k, v, added=0.0, causal=False, scale=None):
+    q, k, v = (t.astype(np.float64) for t in (q, k, v))
+    scores = q @ k.swapaxes(-1, -2) * (scale or 1 / math.sqrt(q.shape[-1])) + added
+    if causal:
+        scores = np.where(np.triu(np.ones(scores.shape[-2:], bool), scores.shape[-1] - scores.shape[-2] + 1), -np.inf, scores)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    made = (weights / weights.sum(-1, keepdims=True)) @ v
+    return made.transpose(0, 2, 1, 3).reshape(made.shape[0], made.shape[2], -1)
+
+
+def in_heads(x, heads):
+    return x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3)
+
+
+@pytest.mark.parametrize("mask, added", [
+    (None, 0.0), (np.array([4, 2], np.int32), [[0, 0, 0, 0], [0, 0, 1, 1]]), (np.array([[1, 1, 1, 0], [0, 1, 1, 1]], np.int32), [[0, 0, 0, 1], [1, 0, 0, 0]])])
+@pytest.mark.parametrize("causal", [0, 1])
+def test_attention_with_its_product(mask, added, causal):
+    x, weights, bias = some(2, 4, 6), some(6, 36), some(36)
+    q, k, v = (in_heads(part, 3) for part in np.split(x @ weights + bias, 3, -1))
+    added = -10000.0 * np.array(added).reshape(2, 1, 1, 4) if mask is not None else 0.0
+    close(run("Attention", [x, weights, bias, mask], num_heads=3, unidirectional=causal)[0], attended(q, k, v, added, causal), 1e-4)
+
+
+def test_attention_with_a_past():
+    x, weights, past = some(1, 2, 6), some(6, 18), some(2, 1, 2, 3, 3)
+    q, k, v = (in_heads(part, 2) for part in np.split(x @ weights, 3, -1))
+    k, v = (np.concatenate([old, new], 2) for old, new in zip(past, (k, v)))
+    made, present = run("Attention", [x, weights, None, None, past], 2, num_heads=2, unidirectional=1)
+    close(made, attended(q, k, v, causal=True), 1e-4)
+    close(present, np.stack([k, v]))
+
+
+def test_attention_of_three_tensors():
+    q, k, v, bias, added = some(2, 3, 8), some(2, 5, 8), some(2, 5, 12), some(28), some(1, 4, 3, 5)
+    parts = [in_heads(x + b, 4) for x, b in zip((q, k, v), np.split(bias, [8, 16]))]
+    made, _, values = run("MultiHeadAttention", [q, k, v, bias, None, added], 3, num_heads=4, scale=0.3)
+    close(made, attended(*parts, added, scale=0.3), 1e-4)
+    close(values, parts[2])
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_rotary_embedding(interleaved, at_once):
+    x, angles = some(2, 4, 3, 8), RNG.uniform(0, 6, (9, 3))
+    ids = np.array([2]) if at_once else np.array([[0, 1, 2], [5, 3, 8]])
+    cosine, sine = (t.astype(np.float32) for t in (np.cos(angles), np.sin(angles)))
+    c, s = (table[ids[0] + np.arange(3)][None, None] if at_once else table[ids][:, None] for table in (cosine, sine))
+    left, right = (x[..., 0:6:2], x[..., 1:6:2]) if interleaved else (x[..., :3], x[..., 3:6])
+    turned = [left * c - right * s, left * s + right * c]
+    wanted = np.concatenate([np.stack(turned, -1).reshape(2, 4, 3, 6) if interleaved else np.concatenate(turned, -1), x[..., 6:]], -1)
+    close(run("RotaryEmbedding", [x, ids, cosine, sine], constants=[1] if at_once else [], interleaved=interleaved)[0], wanted)
