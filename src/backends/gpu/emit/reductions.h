@@ -1,11 +1,11 @@
 // Reductions: accumulators, and how a block, a row and a team complete them.
 //
-// A lane's elements of a block are added in order. The lanes' sums are folded in a fixed tree, whatever thread has them
-// (schedule/sum_order.h). Blocks are added as pairs of
-// floats, so no f64 is needed. Mean and variance use two walks. The first sums x - s, where s is the row's first element. The
-// second computes d = x - high with that mean, and sums d^2 and d. The average of d is the error of the mean, which corrects
-// the mean and the variance. E[x^2] - E[x]^2 is never computed. A row of several blocks is walked twice per block, the second
-// time over registers, and the blocks' moments are joined (lm_moments_join), so that its elements are loaded once.
+// A lane's elements of a block are added in order. The lanes' sums are folded in a fixed tree, for every assignment of lanes to
+// threads (schedule/sum_order.h). Blocks are added as pairs of floats, so no f64 is needed. Mean and variance use two walks.
+// The first sums x - s, where s is the row's first element. The second computes d = x - high with that mean, and sums d^2 and
+// d. The average of d is the error of the mean, which corrects the mean and the variance. E[x^2] - E[x]^2 is never computed. A
+// row of several blocks is walked twice per block, the second time over registers, and the blocks' moments are joined
+// (lm_moments_join), so that its elements are loaded once.
 #pragma once
 
 #include <string>
