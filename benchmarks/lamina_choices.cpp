@@ -81,7 +81,7 @@ bool search(const std::vector<Kernel>& kernels, const Machine& machine, double s
 
 Choices lamina_choices(Case which, const Problem& problem, const Inputs& inputs, const Outputs& outputs,
                        const ChoiceBudget& budget) {
-  tuned_schedules::forget();
+  lamina::tuned_texts::forget();
   lamina::compiler::CompileCache::instance().clear();
   Choices choices;
   choices.by_default = lamina_contender(which, problem, inputs, outputs);

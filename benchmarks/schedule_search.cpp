@@ -80,7 +80,7 @@ class Search {
     size_t again = 0;
     for (; again < std::min(times.size(), kTimedAgain) && spent() < limits_.seconds; ++again) {
       const KernelRunner runner(kernel_, machine_, times[again].schedule);
-      const KernelTimer::Pair pair = timer_.time_in_turns(default_, runner, kRoundsOfFinal, each);
+      const lamina::TimePair pair = timer_.time_in_turns(default_, runner, kRoundsOfFinal, each);
       times[again].microseconds = usual * pair.second / pair.first;
     }
     std::sort(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(again), is_faster);

@@ -58,7 +58,8 @@ class Bench {
   }
   // Bytes read and written per second by the device's own copy.
   double copy_bandwidth() {
-    return 2.0 * static_cast<double>(flush_bytes_) / (time([&] { device_.copy(nullptr, to_, from_, flush_bytes_); }) * 1e6);
+    return 2.0 * static_cast<double>(flush_bytes_) /
+           (time([&](void* stream) { device_.copy(stream, to_, from_, flush_bytes_); }) * 1e6);
   }
 
  private:
@@ -110,7 +111,7 @@ void run_row(gpu::Device& device, const Backend& backend, Bench& bench, double b
   const Subgraph subgraph = extract_subgraph(partition, ins, outs);
   const auto executable = compiler::compile_subgraph(subgraph, backend);
   executable->execute({}, inputs, outputs);
-  const double milliseconds = bench.time([&] { executable->execute({}, inputs, outputs); });
+  const double milliseconds = bench.time([&](void* stream) { executable->execute({.stream = stream}, inputs, outputs); });
   const double rate = static_cast<double>(executable->info().required_bytes) / (milliseconds * 1e6);
   std::printf("| %s | %s | %lldx%lld | lamina | %.1f us | %.1f | %.1f %% | %s |\n", name.c_str(),
               std::string(name_of(dtype)).c_str(), static_cast<long long>(rows), static_cast<long long>(size),

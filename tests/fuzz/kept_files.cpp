@@ -45,10 +45,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lamina;
   fuzz::FuzzInput input(data, size);
   if (input.flip()) {
-    if (const auto tuned = cpu::tuned_schedule_of(input.rest())) {
-      const auto again = cpu::tuned_schedule_of(cpu::text_of(*tuned));
-      fuzz::require(again.has_value() && cpu::text_of(*again) == cpu::text_of(*tuned),
-                    "what was read is written and read alike");
+    if (const auto tuned = parse_tuned<cpu::Schedule>(input.rest())) {
+      const auto again = parse_tuned<cpu::Schedule>(text_of(*tuned));
+      fuzz::require(again.has_value() && text_of(*again) == text_of(*tuned), "what was read is written and read alike");
     }
     return 0;
   }

@@ -41,10 +41,10 @@ class Workspace {
     std::ofstream(path(name), std::ios::binary) << text;
     return path(name);
   }
-  // Runs `lamina ARGUMENTS` through the shell.
-  Outcome run(const std::string& arguments) const {
+  // Runs `ENVIRONMENT lamina ARGUMENTS` through the shell.
+  Outcome run(const std::string& arguments, const std::string& environment = "") const {
     const std::string command =
-        std::string(LAMINA_EMULATOR LAMINA_DRIVER) + " " + arguments + " >" + path("out.txt") + " 2>" + path("err.txt");
+        environment + " " LAMINA_EMULATOR LAMINA_DRIVER " " + arguments + " >" + path("out.txt") + " 2>" + path("err.txt");
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_text(path("out.txt")),
             read_text(path("err.txt"))};

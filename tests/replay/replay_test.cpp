@@ -288,6 +288,23 @@ TEST(Ops, PrintsASchema) {
   EXPECT_THAT(w.run("ops layer").err, HasSubstr("LayerNorm"));
 }
 
+TEST(Tune, KeepsTheScheduleOfAGpu) {
+  const Workspace w("tune_gpu");
+  GraphBuilder g;
+  g.op(OpKind::SoftMax, {g.input(f32, {40, 16})}, {{"axis", int64_t{1}}});
+  const std::string file = w.write("softmax.json", write_graph_json(g.finish()));
+  const std::string folder = w.path("cache"), gpu = " --engine gpu --device opencl " + file;
+  const auto run = [&](const std::string& arguments) { return w.run(arguments, "LAMINA_CACHE_DIR=" + folder); };
+  const Outcome tuned = run("tune --budget 1" + gpu);
+  if (tuned.code == 2) GTEST_SKIP() << tuned.err;
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_THAT(tuned.out, ContainsRegex("SoftMax: 1 kernel timed\n    lamina_softmax_f32\n      measured: packed, "));
+  EXPECT_THAT(run("tune" + gpu).out,
+              ContainsRegex("SoftMax: 0 kernels timed\n    lamina_softmax_f32\n      measured: packed, "));
+  EXPECT_THAT(run("explain" + gpu).out, ContainsRegex("kernel: lamina_softmax_f32 \\(measured: packed, "));
+  EXPECT_EQ(run("replay --check" + gpu).code, 0);
+}
+
 // A kernel with column sums becomes two kernels of one step: later kernels in the list keep their own schedules.
 TEST(Explain, TellsTheStepsOfAGpuWithTheirSchedules) {
   const Workspace w("explain_gpu");

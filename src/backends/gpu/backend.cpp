@@ -9,6 +9,7 @@
 #include "backends/gpu/device_block.h"
 #include "backends/gpu/kernel_runner.h"
 #include "backends/gpu/matmul_runner.h"
+#include "backends/gpu/tune_kernel.h"
 #include "backends/scratch_pool.h"
 #include "interface/indices.h"
 #include "interface/per_thread.h"
@@ -211,6 +212,9 @@ class GpuBackend final : public Backend {
   const kernel::PlanTarget* plan_target() const override { return &target(); }
   std::unique_ptr<Executable> compile(std::shared_ptr<const kernel::Plan> plan) const override {
     return std::make_unique<GpuExecutable>(device_, std::move(plan));
+  }
+  size_t tune(const kernel::Plan& plan, const TuningRequest& request) const override {
+    return tune_plan(device_, plan, request);
   }
   const DeviceMemory* device_memory() const override { return &memory_; }
   std::string device_name() const override { return device_->name(); }

@@ -84,9 +84,9 @@ class Device {
     return {};
   }
   virtual std::unique_ptr<Event> make_event() = 0;  // must be destroyed before the device
-  // The time of the work that `work` submits to the device's own stream, in milliseconds. It is measured between two events
-  // if the device has them, else by the host's clock.
-  virtual double time(const std::function<void()>& work) = 0;
+  // The milliseconds between two events on the device, before and after the work that `work` submits to the stream. Work that
+  // was submitted earlier is complete.
+  virtual double time(const std::function<void(void* stream)>& work) = 0;
 };
 
 }  // namespace lamina::gpu

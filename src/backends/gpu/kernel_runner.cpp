@@ -22,10 +22,16 @@ int64_t groups_for(int64_t items, int64_t items_per_group) {
   return groups;
 }
 
-KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, const Schedule& schedule)
+KernelRunner::KernelRunner(const std::shared_ptr<Device>& device, const kernel::Kernel& kernel,
+                           const std::optional<TunedSchedule>& tuned)
+    : KernelRunner(device, kernel, tuned, tuned ? tuned->chosen.schedule : choose_schedule(kernel, device->limits())) {}
+
+KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, std::optional<TunedSchedule> tuned,
+                           const Schedule& schedule)
     : device_(std::move(device)),
       kernel_(std::move(kernel)),
       order_(sum_order(kernel_)),
+      tuned_(std::move(tuned)),
       schedule_(schedule),
       limits_(device_->limits()) {
   if (needs_f64(kernel_) && !limits_.has_f64) {
@@ -52,6 +58,11 @@ KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel
   const LoadedModule loaded = device_->load(source_);
   from_cache_ = loaded.from_cache;
   modules_[(usual.aligned ? 1U : 0U) + 2U] = loaded.module;
+}
+
+std::string KernelRunner::schedule_name() const {
+  const std::string name = name_of(kernel_, schedule_);
+  return tuned_ ? tuned_texts::choice(join(name, ", ", describe(schedule_)), text_of(*tuned_)) : name;
 }
 
 std::string KernelRunner::text() const {

@@ -3,10 +3,13 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/gpu/step_runner.h"
+#include "backends/gpu/tuned_schedules.h"
 #include "handles/locks.h"
 #include "kernels/kernel_ir.h"
 
@@ -14,20 +17,26 @@ namespace lamina::gpu {
 
 class KernelRunner final : public StepRunner {
  public:
-  // Compiles, or gets the code from a cache. Uses the default schedule.
+  // Compiles, or gets the code from a cache. Uses the schedule that tuning has found for the kernel on the device, else the
+  // default.
   KernelRunner(const std::shared_ptr<Device>& device, const kernel::Kernel& kernel)
-      : KernelRunner(device, kernel, choose_schedule(kernel, device->limits())) {}
+      : KernelRunner(device, kernel, tuned_schedules::find(kernel, *device)) {}
   // Uses the given schedule, which must be legal for the kernel on the device.
-  KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, const Schedule& schedule);
+  KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, const Schedule& schedule)
+      : KernelRunner(std::move(device), std::move(kernel), std::nullopt, schedule) {}
 
   void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const override;
   size_t scratch_bytes() const override;  // partial column sums, and the states of split rows
   const KernelSource& source() const override { return source_; }
-  std::string schedule_name() const override { return name_of(kernel_, schedule_); }
+  std::string schedule_name() const override;
+  const Schedule& schedule() const { return schedule_; }
   std::string text() const override;
   bool from_cache() const override { return from_cache_; }
 
  private:
+  KernelRunner(const std::shared_ptr<Device>& device, const kernel::Kernel& kernel, const std::optional<TunedSchedule>& tuned);
+  KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, std::optional<TunedSchedule> tuned,
+               const Schedule& schedule);
   // Assumptions on which the code of a variant relies; see emit/emit_kernel.h.
   struct Assumptions {
     bool aligned, disjoint;
@@ -43,6 +52,7 @@ class KernelRunner final : public StepRunner {
   std::shared_ptr<Device> device_;
   kernel::Kernel kernel_;
   SumOrder order_;
+  std::optional<TunedSchedule> tuned_;
   Schedule schedule_;
   DeviceLimits limits_;
   int64_t rows_ = 0, row_size_ = 0, columns_ = 0;

@@ -123,6 +123,10 @@ DriverApi mock() {
   api.record_event = [](CUevent, CUstream) { return answer("cuEventRecord"); };
   api.query_event = [](CUevent) { return answer("cuEventQuery"); };
   api.synchronize_event = [](CUevent) { return answer("cuEventSynchronize"); };
+  api.elapsed_time = [](float* milliseconds, CUevent, CUevent) {
+    *milliseconds = 2.5F;
+    return answer("cuEventElapsedTime");
+  };
   return api;
 }
 
@@ -257,6 +261,24 @@ TEST_F(CudaDriver, AnEventIsCompleteWhenTheDriverSaysSo) {
   table.query_event = [](CUevent) { return CUresult{719}; };
   EXPECT_THROW(event()->is_complete(), Error);
   expect_nothing_left();
+}
+
+TEST_F(CudaDriver, TimesWorkBetweenTwoEvents) {
+  const auto device = open_device(driver_table(), compiler_table(), 0);
+  driver.calls = 0;
+  EXPECT_EQ(device->time([](void*) {}), 2.5);
+  const int calls = driver.calls;
+  for (int failing = 1; failing <= calls; ++failing) {
+    driver.calls = 0;
+    driver.failing_call = failing;
+    try {
+      device->time([](void*) {});
+      ADD_FAILURE() << "call " << failing << " of " << calls;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(driver.failed));
+    }
+    EXPECT_EQ(driver.events, 0) << driver.failed;
+  }
 }
 
 TEST_F(CudaDriver, OutOfMemoryIsAStatusOfItsOwn) {

@@ -25,6 +25,8 @@ struct Driver {
   std::string failed;               // name of the failed function
   int objects = 0, launches = 0;
   cl_int command_status = kComplete;
+  cl_ulong clock = 0;  // nanoseconds at the end of the command that was asked last
+  cl_ulong timed_queues = 0;
   std::map<cl_mem, std::pair<cl_mem, size_t>> parts;  // sub-buffers: their buffer and their first byte
   std::vector<bool> disjoint;                         // for each program: whether it assumes that buffers do not overlap
 };
@@ -68,7 +70,8 @@ Api mock() {
   };
   api.RetainContext = [](cl_context) { return ++driver.objects, 0; };
   api.ReleaseContext = released<_cl_context>;
-  api.CreateCommandQueue = [](cl_context, cl_device_id, cl_ulong, cl_int* status) {
+  api.CreateCommandQueue = [](cl_context, cl_device_id, cl_ulong properties, cl_int* status) {
+    driver.timed_queues += properties == kQueueProfilingEnable ? 1 : 0;
     return made<_cl_command_queue>("clCreateCommandQueue", status);
   };
   api.ReleaseCommandQueue = released<_cl_command_queue>;
@@ -132,6 +135,12 @@ Api mock() {
     std::memcpy(value, &driver.command_status, sizeof driver.command_status);
     return answer("clGetEventInfo");
   };
+  api.GetEventProfilingInfo = [](cl_event, cl_uint what, size_t, void* value, size_t*) {
+    if (what != kProfilingCommandEnd) return kFailure;
+    driver.clock += 1500;
+    std::memcpy(value, &driver.clock, sizeof driver.clock);
+    return answer("clGetEventProfilingInfo");
+  };
   api.WaitForEvents = [](cl_uint, const cl_event*) { return answer("clWaitForEvents"); };
   api.ReleaseEvent = released<_cl_event>;
   return api;
@@ -186,6 +195,31 @@ TEST_F(OpenclDriver, AnEventIsCompleteWhenItsCommandIsOrHasFailed) {
       driver.command_status = status;
       EXPECT_EQ(event->is_complete(), complete);
     }
+  }
+  EXPECT_EQ(driver.objects, 0);
+}
+
+TEST_F(OpenclDriver, TimesWorkBetweenTwoEventsOfAQueueThatKeepsTimes) {
+  const auto time = [] {
+    const auto device = open_device(table(), nullptr);
+    driver.calls = 0;
+    return device->time([](void* stream) { EXPECT_NE(stream, nullptr); });
+  };
+  EXPECT_DOUBLE_EQ(time(), 1500e-6);
+  EXPECT_EQ(driver.timed_queues, 1U);
+  EXPECT_EQ(driver.objects, 0);
+  const int calls = driver.calls;
+  for (int failing = 1; failing <= calls; ++failing) {
+    const auto device = open_device(table(), nullptr);
+    driver.calls = 0;
+    driver.failing_call = failing;
+    try {
+      device->time([](void*) {});
+      ADD_FAILURE() << "call " << failing << " of " << calls;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(driver.failed));
+    }
+    driver.failing_call = 0;
   }
   EXPECT_EQ(driver.objects, 0);
 }

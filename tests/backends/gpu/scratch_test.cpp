@@ -77,7 +77,7 @@ class LoggedDevice final : public gpu::Device {
   void put(void*, void*, int64_t, const void*, size_t) override {}
   void copy_out(void*, void*, void*, int64_t, size_t) override {}
   void copy(void*, void*, void*, size_t) override {}
-  double time(const std::function<void()>& work) override { return work(), 0; }
+  double time(const std::function<void(void*)>& work) override { return work(nullptr), 0; }
   void wait(void* stream) override { log_.waits.push_back(join("host for all of stream ", number_of(stream))); }
   std::unique_ptr<gpu::Event> make_event() override { return std::make_unique<LoggedEvent>(log_); }
 

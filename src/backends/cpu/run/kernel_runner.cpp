@@ -11,7 +11,6 @@
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/loop_policy.h"
 #include "backends/cpu/schedule/tuning.h"
-#include "interface/number_text.h"
 #include "interface/per_thread.h"
 #include "interface/status.h"
 #include "kernels/numerics.h"
@@ -128,13 +127,7 @@ Schedule KernelRunner::schedule() const {
 std::string KernelRunner::choice() const {
   const std::string fields = describe(schedule()), what = fields.empty() ? "nothing unusual" : fields;
   if (!tuned_) return join(given_ ? "given: " : "by rule: ", what);
-  const auto time = [](double microseconds) { return join(general_text(microseconds, 4), " us"); };
-  std::string text = join("measured: ", what, "; ", time(tuned_->chosen.microseconds));
-  if (tuned_->chosen.schedule != tuned_->by_default.schedule) text += join(", by rule ", time(tuned_->by_default.microseconds));
-  if (!tuned_->others.empty())
-    text += join(", ", tuned_->others.size(), " others ", time(tuned_->others.front().microseconds), " to ",
-                 time(tuned_->others.back().microseconds));
-  return text;
+  return tuned_texts::choice(what, text_of(*tuned_));
 }
 
 std::string KernelRunner::loops() const {

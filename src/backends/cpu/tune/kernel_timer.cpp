@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
-#include <random>
 
+#include "backends/tune/tune_plan.h"
 #include "interface/data_type.h"
 
 namespace lamina::cpu {
@@ -21,29 +21,6 @@ double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-// The bytes of `count` ordinary values, without NaN and subnormals, so that rare code paths do not run. Integers may be
-// indices.
-std::vector<std::byte> pattern_of(const kernel::Kernel& kernel, const kernel::Arg& arg, int64_t count) {
-  std::mt19937 random(7);
-  const int64_t entries = kernel.fewest_entries();
-  const bool may_be_index = entries != INT64_MAX && (arg.dtype == DataType::s32 || arg.dtype == DataType::s64);
-  std::uniform_real_distribution<double> values(may_be_index ? 0 : 0.5,
-                                                may_be_index ? static_cast<double>(std::max<int64_t>(entries - 1, 0)) : 2.0);
-  std::vector<std::byte> bytes(static_cast<size_t>(bytes_of(arg.dtype, count)));
-  for (int64_t i = 0; i < count; ++i) {
-    const bool is_of_table = static_cast<size_t>(i) < arg.table.size();
-    store_from_double(arg.dtype, bytes.data(), i,
-                      is_of_table ? static_cast<double>(arg.table[static_cast<size_t>(i)]) : values(random));
-  }
-  return bytes;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 }  // namespace
 
 KernelTimer::KernelTimer(const kernel::Kernel& kernel, const Machine& machine) : kernel_(kernel), executor_(machine.cores) {
@@ -52,7 +29,7 @@ KernelTimer::KernelTimer(const kernel::Kernel& kernel, const Machine& machine) :
     const int64_t elements = span_of(kernel, arg);
     const auto bytes = static_cast<size_t>(bytes_of(arg.dtype, elements));
     const std::vector<std::byte> pattern =
-        pattern_of(kernel, arg, std::max<int64_t>(kPattern, static_cast<int64_t>(arg.table.size())));
+        ordinary_values(kernel, arg, std::max<int64_t>(kPattern, static_cast<int64_t>(arg.table.size())));
     args_.push_back(std::make_unique<HostBlock>(bytes + kAlignment, kAlignment, nullptr));
     auto* const memory = static_cast<std::byte*>(args_.back()->memory());
     const auto copies = static_cast<int64_t>((bytes + pattern.size() - 1) / pattern.size());
@@ -87,14 +64,8 @@ double KernelTimer::time(const KernelRunner& runner, double milliseconds) {
   return least;
 }
 
-KernelTimer::Pair KernelTimer::time_in_turns(const KernelRunner& first, const KernelRunner& second, int rounds,
-                                             double milliseconds) {
-  std::vector<double> of_first, of_second;
-  for (int round = 0; round < rounds; ++round) {
-    of_first.push_back(time(first, milliseconds));
-    of_second.push_back(time(second, milliseconds));
-  }
-  return {median(std::move(of_first)), median(std::move(of_second))};
+TimePair KernelTimer::time_in_turns(const KernelRunner& first, const KernelRunner& second, int rounds, double milliseconds) {
+  return lamina::time_in_turns([&] { return time(first, milliseconds); }, [&] { return time(second, milliseconds); }, rounds);
 }
 
 }  // namespace lamina::cpu

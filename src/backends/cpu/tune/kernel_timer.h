@@ -8,6 +8,7 @@
 #include "backends/cpu/run/host_block.h"
 #include "backends/cpu/run/kernel_runner.h"
 #include "backends/cpu/schedule/machine.h"
+#include "backends/tune/schedule_search.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
@@ -22,10 +23,7 @@ class KernelTimer {
   double time(const KernelRunner& runner, double milliseconds);
 
   // The medians of `rounds` such times in turns, so that disturbances affect both.
-  struct Pair {
-    double first, second;
-  };
-  Pair time_in_turns(const KernelRunner& first, const KernelRunner& second, int rounds, double milliseconds);
+  TimePair time_in_turns(const KernelRunner& first, const KernelRunner& second, int rounds, double milliseconds);
 
  private:
   void run(const KernelRunner& runner);

@@ -2,23 +2,18 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 
 #include "backends/backend.h"
 #include "backends/cpu/code/tuned_schedules.h"
 #include "backends/cpu/schedule/machine.h"
+#include "backends/tune/schedule_search.h"
 #include "kernels/kernel_ir.h"
 #include "kernels/plan.h"
 
 namespace lamina::cpu {
 
-// The fraction of the time that is used: 0 at first, 1 at the end.
-using TuningProgress = std::function<void(double done)>;
-
-// Times the default schedule, then schedules that differ from the best so far in one field, until the time, which includes
-// compiling, is used up. A better schedule is chosen only if it is still better when both run in turns. The result is not
-// cached (see tuned_schedules::keep). `kernel` need not be arranged. Throws Error(runtime_error) if `machine` is not this
-// machine, and Error(out_of_memory).
+// Searches as described in backends/tune/schedule_search.h. The result is not cached (see tuned_schedules::store). `kernel`
+// need not be arranged. Throws Error(runtime_error) if `machine` is not this machine, and Error(out_of_memory).
 TunedSchedule tune_kernel(const kernel::Kernel& kernel, const Machine& machine, double milliseconds,
                           const TuningProgress& progress = nullptr);
 

@@ -206,11 +206,11 @@ class CudaDevice final : public Device {
     const CurrentContext current(driver_, context_->get());
     check(driver_, driver_.copy(pointer_of(to), pointer_of(from), bytes, context_->stream(stream)), "cuMemcpyDtoDAsync");
   }
-  double time(const std::function<void()>& work) override {
+  double time(const std::function<void(void* stream)>& work) override {
     const CurrentContext current(driver_, context_->get());
     const OwnedEvent start(driver_, 0), stop(driver_, 0);
     check(driver_, driver_.record_event(start.get(), context_->stream(nullptr)), "cuEventRecord");
-    work();
+    work(nullptr);
     check(driver_, driver_.record_event(stop.get(), context_->stream(nullptr)), "cuEventRecord");
     check(driver_, driver_.synchronize_event(stop.get()), "cuEventSynchronize");
     float milliseconds = 0;

@@ -35,9 +35,9 @@ inline constexpr cl_ulong kDeviceTypeCpu = 1 << 1, kDeviceTypeGpu = 1 << 2, kDev
 inline constexpr cl_uint kDeviceType = 0x1000, kDeviceMaxComputeUnits = 0x1002, kDeviceMaxWorkGroupSize = 0x1004,
                          kDeviceSingleFpConfig = 0x101b, kDeviceName = 0x102b, kDeviceDoubleFpConfig = 0x1032,
                          kDeviceLocalMemSize = 0x1023, kProgramBuildLog = 0x1183, kMemAssociatedMemObject = 0x1107,
-                         kMemOffset = 0x1108, kEventCommandExecutionStatus = 0x11d3;
+                         kMemOffset = 0x1108, kEventCommandExecutionStatus = 0x11d3, kProfilingCommandEnd = 0x1283;
 inline constexpr cl_ulong kFpCorrectlyRoundedDivideSqrt = 1 << 7, kFpDenorm = 1;
-inline constexpr cl_ulong kMemReadWrite = 1;
+inline constexpr cl_ulong kMemReadWrite = 1, kQueueProfilingEnable = 2;
 // a command's status; smaller values mean failure, larger ones that it has not finished
 inline constexpr cl_int kComplete = 0;
 
@@ -71,6 +71,7 @@ inline constexpr cl_int kComplete = 0;
   F(cl_int, EnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))                                \
   F(cl_int, EnqueueBarrierWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))                               \
   F(cl_int, GetEventInfo, (cl_event, cl_uint, size_t, void*, size_t*))                                                         \
+  F(cl_int, GetEventProfilingInfo, (cl_event, cl_uint, size_t, void*, size_t*))                                                \
   F(cl_int, WaitForEvents, (cl_uint, const cl_event*))                                                                         \
   F(cl_int, ReleaseEvent, (cl_event))
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <mutex>
 
 #include "backends/gpu/module_cache.h"
@@ -218,12 +217,18 @@ class OpenclDevice final : public Device {
                                 nullptr),
           "clEnqueueCopyBuffer");
   }
-  double time(const std::function<void()>& work) override {
+  double time(const std::function<void(void* stream)>& work) override {
     wait(nullptr);
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    wait(nullptr);
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    cl_int status = 0;
+    const Owned<_cl_command_queue> timed(cl_.CreateCommandQueue(context_.get(), device_, kQueueProfilingEnable, &status),
+                                         cl_.ReleaseCommandQueue);
+    check(status, "clCreateCommandQueue");
+    const Owned<_cl_event> start = marker(timed.get());
+    work(timed.get());
+    const Owned<_cl_event> stop = marker(timed.get());
+    check(cl_.Finish(timed.get()), "clFinish");
+    const cl_ulong begin = end_of(start.get()), end = end_of(stop.get());
+    return static_cast<double>(end - begin) * 1e-6;
   }
   void wait(void* stream) override { check(cl_.Finish(queue(stream)), "clFinish"); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<OpenclEvent>(cl_, queue_.get()); }
@@ -231,6 +236,17 @@ class OpenclDevice final : public Device {
  private:
   cl_command_queue queue(void* stream) const {
     return stream == nullptr ? queue_.get() : static_cast<cl_command_queue>(stream);
+  }
+  Owned<_cl_event> marker(cl_command_queue queue) const {
+    cl_event recorded = nullptr;
+    check(cl_.EnqueueMarkerWithWaitList(queue, 0, nullptr, &recorded), "clEnqueueMarkerWithWaitList");
+    return {recorded, cl_.ReleaseEvent};
+  }
+  // In nanoseconds of the device's clock. The event's queue keeps times.
+  cl_ulong end_of(cl_event event) const {
+    cl_ulong end = 0;
+    check(cl_.GetEventProfilingInfo(event, kProfilingCommandEnd, sizeof end, &end, nullptr), "clGetEventProfilingInfo");
+    return end;
   }
   std::string read_name() const {
     std::array<char, 256> text{};

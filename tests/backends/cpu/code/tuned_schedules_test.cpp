@@ -26,8 +26,8 @@ using cpu::TunedSchedule;
 
 class TunedSchedules : public ::testing::Test {
  protected:
-  void SetUp() override { cpu::tuned_schedules::forget(); }
-  void TearDown() override { cpu::tuned_schedules::forget(); }
+  void SetUp() override { tuned_texts::forget(); }
+  void TearDown() override { tuned_texts::forget(); }
 
   const kernel::Kernel kernel_ = layer_norm({64, 1000});
   const cpu::Machine machine_ = epyc().machine;
@@ -38,15 +38,15 @@ class TunedSchedules : public ::testing::Test {
 };
 
 TEST_F(TunedSchedules, AreReadBackAsWritten) {
-  EXPECT_EQ(cpu::tuned_schedule_of(cpu::text_of(tuned_)), tuned_);
+  EXPECT_EQ(parse_tuned<Schedule>(text_of(tuned_)), tuned_);
   const TunedSchedule bare{{Schedule{}, 1}, {Schedule{}, 1}, {}};
-  EXPECT_EQ(cpu::tuned_schedule_of(cpu::text_of(bare)), bare);
+  EXPECT_EQ(parse_tuned<Schedule>(text_of(bare)), bare);
 }
 
 TEST_F(TunedSchedules, AreNothingWhereTheTextIsCutOrChanged) {
-  const std::string text = cpu::text_of(tuned_);
+  const std::string text = text_of(tuned_);
   for (size_t length = 0; length < text.size(); ++length) {
-    const auto found = cpu::tuned_schedule_of(text.substr(0, length));
+    const auto found = parse_tuned<Schedule>(text.substr(0, length));
     // Without whole lines at the end, the text is valid and lists fewer alternatives.
     EXPECT_TRUE(!found || (found->others.empty() && found->chosen == tuned_.chosen)) << length;
   }
@@ -54,7 +54,7 @@ TEST_F(TunedSchedules, AreNothingWhereTheTextIsCutOrChanged) {
        {"", "lamina tuned schedule 2\n1 \n1 \n", "lamina tuned schedule 1\n1 \n", "lamina tuned schedule 1\n0 \n1 \n",
         "lamina tuned schedule 1\n-1 \n1 \n", "lamina tuned schedule 1\n1\n1 \n", "lamina tuned schedule 1\n1 split 2\n1 \n",
         "lamina tuned schedule 1\n1 \n1 \nrest"})
-    EXPECT_FALSE(cpu::tuned_schedule_of(changed)) << changed;
+    EXPECT_FALSE(parse_tuned<Schedule>(changed)) << changed;
 }
 
 TEST_F(TunedSchedules, AreFoundForTheirKernelAndMachineAlone) {
@@ -91,13 +91,13 @@ TEST_F(TunedSchedules, DISABLED_InAProcessWithAFolder) {
   uint64_t key_bytes = 0;
   std::memcpy(&key_bytes, whole.data() + 8, sizeof key_bytes);
   const std::string key = whole.substr(56, key_bytes);
-  cpu::tuned_schedules::forget();
+  tuned_texts::forget();
   EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), tuned_) << "it is on the disk";
 
   fs::remove(folder / CodeCache::file_name(key));
-  cpu::tuned_schedules::forget();
+  tuned_texts::forget();
   EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_));
-  disk.store(key, cpu::text_of(tuned_));
+  disk.store(key, text_of(tuned_));
   EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_)) << "the disk is read a second time";
   EXPECT_FALSE(cpu::tuned_schedules::find(other, machine_)) << "another kernel";
   cpu::tuned_schedules::store(kernel_, machine_, tuned_);

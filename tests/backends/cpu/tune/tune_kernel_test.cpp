@@ -33,7 +33,7 @@ using ::testing::StartsWith;
 class TuneKernel : public ::testing::Test {
  protected:
   void SetUp() override {
-    cpu::tuned_schedules::forget();
+    tuned_texts::forget();
     compiler::CompileCache::instance().clear();
   }
   void TearDown() override { SetUp(); }
