@@ -31,10 +31,6 @@ class InRegisterTranspose : private Part {
   llvm::Value* row_address(const Frame& group, llvm::Value* first_row, int arg, int r);
 
  private:
-  void transpose(ValueList& block, bool lanes_first);
-  void fence(ValueList& block);
-  void interleave(ValueList& block, size_t rows, size_t per_lane);
-  void transpose_lanes_at(ValueList& block, size_t place, size_t per_lane);
   llvm::Value* positions_mask(size_t count);
 
   Memory& memory_;
