@@ -1,0 +1,112 @@
+#include "kernels/contraction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "interface/status.h"
+
+namespace lamina::kernel {
+
+namespace {
+
+MatrixStack transposed(MatrixStack matrix) {
+  std::swap(matrix.rows, matrix.columns);
+  std::swap(matrix.row_stride, matrix.column_stride);
+  return matrix;
+}
+
+// The offset of an entry of the batch.
+int64_t batch_offset(const Dims& batch, const MatrixStack& matrix, int64_t entry) {
+  int64_t offset = 0;
+  for (size_t d = batch.size(); d-- > 0; entry /= batch[d]) offset += entry % batch[d] * matrix.batch_strides[d];
+  return offset;
+}
+
+// The matrices of one entry of the batch. Offsets are in elements.
+struct Entry {
+  const MatmulStack& stack;
+  const void *src, *weights, *bias;
+  void* dst;
+  int64_t src_at, weights_at, bias_at, dst_at;
+};
+
+template <typename T>
+T element(const void* memory, const MatrixStack& matrix, int64_t first, int64_t row, int64_t column) {
+  return static_cast<T>(load_as_double(matrix.dtype, memory, first + row * matrix.row_stride + column * matrix.column_stride));
+}
+
+template <typename T>
+void interpret_element(const Entry& e, bool adds, int64_t row, int64_t column) {
+  T sum = 0;
+  for (int64_t k = 0; k < e.stack.k; ++k)
+    sum = std::fma(element<T>(e.src, e.stack.src, e.src_at, row, k),
+                   element<T>(e.weights, e.stack.weights, e.weights_at, k, column), sum);
+  if (e.stack.has_bias) sum += element<T>(e.bias, e.stack.bias, e.bias_at, row, column);
+  const MatrixStack& dst = e.stack.dst;
+  if (adds) sum += element<T>(e.dst, dst, e.dst_at, row, column);
+  store_from_double(dst.dtype, e.dst, e.dst_at + row * dst.row_stride + column * dst.column_stride, static_cast<double>(sum));
+}
+
+void check(bool holds, const char* what, const Contraction& contraction) {
+  if (!holds) throw Error(Status::runtime_error, join("a contraction ", what, ": ", print(contraction)));
+}
+
+}  // namespace
+
+Type Contraction::sum_type() const {
+  const bool is_wide = matrices.src.dtype == DataType::f64 || matrices.weights.dtype == DataType::f64;
+  return is_wide ? Type::f64 : Type::f32;
+}
+
+Contraction contraction_of(const LibraryStep& step) {
+  LAMINA_CHECK(!step.quantized && !step.post_ops, join(describe(step.op), " is not a product of floats"));
+  Contraction contraction{collapsed(matmul_stack(step)), step.adds};
+  verify(contraction);
+  return contraction;
+}
+
+Contraction transposed(Contraction contraction) {
+  MatmulStack& stack = contraction.matrices;
+  std::swap(stack.m, stack.n);
+  std::swap(stack.src, stack.weights);
+  for (MatrixStack* matrix : {&stack.src, &stack.weights, &stack.bias, &stack.dst}) *matrix = transposed(*matrix);
+  return contraction;
+}
+
+std::string print(const Contraction& contraction) {
+  const MatmulStack& stack = contraction.matrices;
+  return join(stack.products(), " x [", stack.m, ", ", stack.k, "] ", name_of(stack.src.dtype), " by [", stack.k, ", ", stack.n,
+              "] ", name_of(stack.weights.dtype), stack.has_bias ? join(", bias ", name_of(stack.bias.dtype)) : "",
+              contraction.adds ? ", added to " : ", to ", name_of(stack.dst.dtype));
+}
+
+void verify(const Contraction& contraction) {
+  const MatmulStack& stack = contraction.matrices;
+  check(stack.m >= 0 && stack.n >= 0 && stack.k >= 0, "has a negative extent", contraction);
+  check(!contraction.adds || !stack.has_bias, "adds to dst and has a bias", contraction);
+  for (const MatrixStack* matrix : {&stack.src, &stack.weights, &stack.bias, &stack.dst}) {
+    if (matrix == &stack.bias && !stack.has_bias) continue;
+    check(is_floating(matrix->dtype), "has a matrix that is not of floats", contraction);
+    check(matrix->batch_strides.size() == stack.batch.size(), "lacks a stride of the batch", contraction);
+  }
+}
+
+void interpret(const Contraction& contraction, const void* src, const void* weights, const void* bias, void* dst) {
+  const MatmulStack& stack = contraction.matrices;
+  for (int64_t entry = 0; entry < stack.products(); ++entry) {
+    const auto at = [&](const MatrixStack& matrix) { return batch_offset(stack.batch, matrix, entry); };
+    const Entry matrices{
+        stack, src, weights, bias, dst, at(stack.src), at(stack.weights), stack.has_bias ? at(stack.bias) : 0, at(stack.dst)};
+    for (int64_t row = 0; row < stack.m; ++row) {
+      for (int64_t column = 0; column < stack.n; ++column) {
+        if (contraction.sum_type() == Type::f64)
+          interpret_element<double>(matrices, contraction.adds, row, column);
+        else
+          interpret_element<float>(matrices, contraction.adds, row, column);
+      }
+    }
+  }
+}
+
+}  // namespace lamina::kernel
