@@ -83,9 +83,10 @@ std::string as_a_step(const OpSchema& schema) {
   std::string text = "`cpu` runs it as a step of its own, never inside a generated kernel";
   if (!schema.traits.contracts) return text + '.';
   text += ": through oneDNN, in builds that have it";
-  if (schema.kind == OpKind::MatMul)
-    text += "; chains of products run in tiles with the ops beside them. `gpu` generates a program for it";
-  return text + '.';
+  if (schema.kind != OpKind::MatMul) return text + '.';
+  return text +
+         ", and by generated code in f64 and in other builds; chains of products run in tiles with the ops beside them. `gpu` "
+         "generates a program for it, except in f64.";
 }
 
 // Run by tests: `OpExamples` and tests/python/op_pages_test.py.

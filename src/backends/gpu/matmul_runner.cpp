@@ -36,8 +36,11 @@ void MatmulRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
   module().launch(stream, 0, groups_, form_.group_size(), std::span(views).first(stack_.has_bias ? 4 : 3), words_);
 }
 
-std::string GeneratedProducts::why_unsupported(const Graph&, const Op& op) const {
-  if (op.kind == OpKind::MatMul) return "";
+std::string GeneratedProducts::why_unsupported(const Graph& graph, const Op& op) const {
+  if (op.kind == OpKind::MatMul)
+    return graph.tensor(op.inputs[0]).dtype == DataType::f64
+               ? "the gpu backend multiplies no matrices of f64; the cpu backend does"
+               : "";
   return join("the gpu backend multiplies matrices and has no kernel for ", name_of(op.kind), "; the cpu backend may have one");
 }
 

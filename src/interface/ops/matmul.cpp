@@ -66,9 +66,9 @@ LAMINA_SCHEMA(MatMul) {
                          flag("transpose_b", false, "true: the last two axes of weights are swapped"),
                          choice("accumulation_mode", "strict", {"strict", "relaxed", "any", "f32", "s32", "f16"},
                                 "type of partial sums")},
-          .types = {{"T", floats_of_opset()}, {"T1", floats_of_opset()}},
-          .check_types = equal_or_f32("T1", "T"),
-          .type_rule_text = "dst has the type of src, or f32",
+          .types = {{"T", floats_and_f64()}, {"T1", floats_and_f64()}},
+          .check_types = all_of({f64_stays_alone({"T", "T1"}), equal_or_f32("T1", "T")}),
+          .type_rule_text = "dst has the type of src, or f32; f64 with f64 only",
           .infer_shapes = matmul_shapes,
           .traits = {.contracts = true},
           .example = {.inputs = {{2, 3}, {3, 4}}}};

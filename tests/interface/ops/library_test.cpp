@@ -13,6 +13,7 @@ using List = std::vector<int64_t>;
 
 constexpr DataType f32 = DataType::f32;
 constexpr DataType bf16 = DataType::bf16;
+constexpr DataType f64 = DataType::f64;
 constexpr DataType s32 = DataType::s32;
 
 OpBuilder matmul(Dims src, Dims weights, bool transpose_a = false, bool transpose_b = false) {
@@ -53,7 +54,9 @@ TEST(MatMulSchema, DstHasTheTypeOfSrcOrF32) {
   };
   EXPECT_EQ(error(bf16, f32), "");
   EXPECT_EQ(error(bf16, bf16), "");
+  EXPECT_EQ(error(f64, f64), "");
   EXPECT_THAT(error(f32, bf16), HasSubstr("allowed is the type of the input, or f32"));
+  EXPECT_THAT(error(f64, f32), HasSubstr("f64"));
 }
 
 OpBuilder windowed(OpKind kind, const char* format = "NCX") {

@@ -35,16 +35,16 @@ class Jit {
   }
 
   // Threads compile different kernels in parallel. A thread that requests a kernel that is being compiled waits for it.
-  CompiledKernel compile(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) {
-    const std::string key = key_of(kernel, schedule, machine);
+  CompiledCode compile(const CodeSource& source, const Machine& machine) {
+    const std::string key = key_of(source, machine);
     // A fork waits for kernels that are being compiled; otherwise LLVM's state in the child could be inconsistent.
     Mutex same_kernel(LockRow::jit, std::hash<std::string>()(key));
     const std::lock_guard lock(same_kernel);
-    if (std::optional<CompiledKernel> known = find(key)) {
+    if (std::optional<CompiledCode> known = find(key)) {
       known->from_cache = true;
       return *std::move(known);
     }
-    CompiledKernel compiled{nullptr, symbol_of(kernel, key), false, nullptr};
+    CompiledCode compiled{nullptr, symbol_of(source, key), false, nullptr};
     const CodeCache* const disk = CodeCache::from_environment();
     const std::string disk_key = disk == nullptr ? "" : disk_key_of(key);
     LinkedCode code;
@@ -53,18 +53,18 @@ class Jit {
       if (machine.instructions.architecture != &host_architecture()) {
         compiled.from_cache = disk != nullptr && disk->find(disk_key).has_value();
         if (compiled.from_cache) return;
-        const auto object = make_object(kernel, schedule, machine, compiled.symbol);
+        const auto object = make_object(source, machine, compiled.symbol);
         if (disk != nullptr) disk->store(disk_key, object->getBuffer());
         return;
       }
       if (disk != nullptr) code = stored_code(*disk, disk_key, compiled.symbol);
       compiled.from_cache = code.address != nullptr;
       if (compiled.from_cache) return;
-      const auto object = make_object(kernel, schedule, machine, compiled.symbol);
+      const auto object = make_object(source, machine, compiled.symbol);
       if (disk != nullptr) disk->store(disk_key, object->getBuffer());
       code = new_code(*object, compiled.symbol);
     });
-    compiled.function = reinterpret_cast<KernelFunction>(code.address);
+    compiled.address = code.address;
     compiled.memory = std::move(code.memory);
     insert(key, compiled);
     return compiled;
@@ -73,9 +73,8 @@ class Jit {
  private:
   // Everything on which the code depends except the versions of its generator, which are the same for the whole process. The
   // machine's instructions are part of the key; its other properties affect only the schedule.
-  std::string key_of(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) const {
-    return join(machine.cpu, " ", machine.features, " ", describe(machine.instructions), "\n", describe(schedule), "\n",
-                kernel::print(kernel, false));
+  static std::string key_of(const CodeSource& source, const Machine& machine) {
+    return join(machine.cpu, " ", machine.features, " ", describe(machine.instructions), "\n", source.structure);
   }
 
   std::string disk_key_of(const std::string& key) const {
@@ -83,26 +82,25 @@ class Jit {
   }
 
   // The same in every process that generates this code, because the object contains it.
-  static std::string symbol_of(const kernel::Kernel& kernel, const std::string& key) {
-    return join("lamina_", kernel.name, "_", sha256_hex(key).substr(0, 12));
+  static std::string symbol_of(const CodeSource& source, const std::string& key) {
+    return join("lamina_", source.name, "_", sha256_hex(key).substr(0, 12));
   }
 
-  std::optional<CompiledKernel> find(const std::string& key) {
+  std::optional<CompiledCode> find(const std::string& key) {
     const std::lock_guard lock(state_);
     return cache_.find(key);
   }
-  void insert(const std::string& key, const CompiledKernel& compiled) {
+  void insert(const std::string& key, const CompiledCode& compiled) {
     const std::lock_guard lock(state_);
     cache_.insert(key, compiled);
   }
 
   // Uses an idle code generator, or a new one if all are in use. If all kernels come from the disk, none is created.
-  std::unique_ptr<llvm::MemoryBuffer> make_object(const kernel::Kernel& kernel, const Schedule& schedule,
-                                                  const Machine& machine, const std::string& symbol) {
+  std::unique_ptr<llvm::MemoryBuffer> make_object(const CodeSource& source, const Machine& machine, const std::string& symbol) {
     std::unique_ptr<ObjectCodeMaker> maker = idle_maker();
     if (maker == nullptr) maker = std::make_unique<ObjectCodeMaker>(symbols_.any());
     try {
-      auto object = maker->make(kernel, schedule, machine, symbol);
+      auto object = maker->make(source, machine, symbol);
       keep_idle(std::move(maker));
       return object;
     } catch (...) {
@@ -152,8 +150,12 @@ class Jit {
 
 }  // namespace
 
+CompiledCode compile_code(const CodeSource& source, const Machine& machine) { return Jit::instance().compile(source, machine); }
+
 CompiledKernel compile_kernel(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine) {
-  return Jit::instance().compile(kernel, schedule, machine);
+  CompiledCode code = compile_code(source_of(kernel, schedule), machine);
+  const auto function = code.as<KernelFunction>();
+  return {std::move(code), function};
 }
 
 }  // namespace lamina::cpu

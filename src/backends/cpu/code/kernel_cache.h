@@ -18,7 +18,7 @@ class KernelCache {
  public:
   explicit KernelCache(size_t most) : most_(most) {}
 
-  std::optional<CompiledKernel> find(const std::string& key) {
+  std::optional<CompiledCode> find(const std::string& key) {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return std::nullopt;
     found->second.last_used = ++lookups_;
@@ -26,7 +26,7 @@ class KernelCache {
   }
 
   // If the cache is full, searches all entries, which takes a thousandth of the time of a compilation.
-  void insert(const std::string& key, CompiledKernel kernel) {
+  void insert(const std::string& key, CompiledCode kernel) {
     if (entries_.size() >= most_) {
       entries_.erase(std::min_element(entries_.begin(), entries_.end(),
                                       [](const auto& a, const auto& b) { return a.second.last_used < b.second.last_used; }));
@@ -36,7 +36,7 @@ class KernelCache {
 
  private:
   struct Entry {
-    CompiledKernel kernel;
+    CompiledCode kernel;
     uint64_t last_used;
   };
   size_t most_;

@@ -7,7 +7,6 @@
 #include <system_error>
 #include <vector>
 
-#include "backends/cpu/emit/emit_kernel.h"
 #include "backends/cpu/llvm/passes.h"
 #include "backends/cpu/targets/isa/target_hooks.h"
 #include "handles/locks.h"
@@ -108,7 +107,7 @@ void print_at_once(const llvm::Module& module) {
 
 }  // namespace
 
-// LLVM's objects for one kernel.
+// LLVM's objects for one function.
 struct ObjectCodeMaker::CodegenContext {
   CodegenContext(const std::string& name, llvm::LLVMContext& context, llvm::TargetMachine& machine)
       : symbol(name), module(name, context), passes(&machine) {
@@ -137,8 +136,8 @@ ObjectCodeMaker::ObjectCodeMaker(bool with_unwind_tables) : with_unwind_tables_(
   throw_where_llvm_gets_no_memory();
 }
 
-std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const kernel::Kernel& kernel, const Schedule& schedule,
-                                                          const Machine& machine, const std::string& symbol) {
+std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const CodeSource& source, const Machine& machine,
+                                                          const std::string& symbol) {
   require_memory_for_llvm();
   std::unique_ptr<llvm::TargetMachine>& generator = generators_[machine.instructions.architecture];
   if (generator == nullptr) generator = make_generator(*machine.instructions.architecture);
@@ -146,8 +145,8 @@ std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const kernel::Kernel& 
   std::unique_ptr<CodegenContext> codegen;
   try {
     codegen = std::make_unique<CodegenContext>(symbol, *context, *generator);
-    emit(*codegen, kernel, schedule, machine);
-    compile(*codegen, *generator, kernel, schedule, machine);
+    emit(*codegen, source, machine);
+    compile(*codegen, *generator, source, machine);
   } catch (const std::bad_alloc&) {
     static_cast<void>(codegen.release());
     static_cast<void>(context.release());
@@ -158,9 +157,8 @@ std::unique_ptr<llvm::MemoryBuffer> ObjectCodeMaker::make(const kernel::Kernel& 
   return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(codegen->object), symbol, /*RequiresNullTerminator=*/false);
 }
 
-void ObjectCodeMaker::emit(CodegenContext& codegen, const kernel::Kernel& kernel, const Schedule& schedule,
-                           const Machine& machine) const {
-  emit_kernel(codegen.module, codegen.symbol, kernel, schedule, machine.instructions);
+void ObjectCodeMaker::emit(CodegenContext& codegen, const CodeSource& source, const Machine& machine) const {
+  source.emit({codegen.module, codegen.symbol, machine.instructions});
   llvm::Function& function = codegen.function();
   function.addFnAttr("target-cpu", machine.cpu);
   function.addFnAttr("target-features", machine.features);
@@ -169,16 +167,15 @@ void ObjectCodeMaker::emit(CodegenContext& codegen, const kernel::Kernel& kernel
   if (with_unwind_tables_) function.setUWTableKind(llvm::UWTableKind::Async);
 }
 
-void ObjectCodeMaker::compile(CodegenContext& codegen, llvm::TargetMachine& generator, const kernel::Kernel& kernel,
-                              const Schedule& schedule, const Machine& machine) const {
+void ObjectCodeMaker::compile(CodegenContext& codegen, llvm::TargetMachine& generator, const CodeSource& source,
+                              const Machine& machine) const {
   std::string fault;
   llvm::raw_string_ostream stream(fault);
-  LAMINA_CHECK(!llvm::verifyModule(codegen.module, &stream), fault + kernel::print(kernel));
+  LAMINA_CHECK(!llvm::verifyModule(codegen.module, &stream), fault + source.structure);
   codegen.optimize(machine.instructions);
   if (std::getenv("LAMINA_PRINT_LLVM") != nullptr) print_at_once(codegen.module);
   if (void (*const call)() = called_while_code_is_generated; call != nullptr) call();
-  // Along a row, an address is already a base and an index. Across rows it is a product, which the pass replaces by a sum.
-  codegen.generate(generator, schedule.transposed);
+  codegen.generate(generator, source.reduces_strength);
 }
 
 void ObjectCodeMaker::CodegenContext::optimize(const Instructions& instructions) {

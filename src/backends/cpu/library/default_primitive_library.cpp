@@ -13,15 +13,17 @@ namespace lamina::cpu {
 
 namespace {
 
-const std::map<OpKind, LibraryOp>& library_ops() {
-  static const std::map<OpKind, LibraryOp> all = [] {
-    std::map<OpKind, LibraryOp> ops;
-    for (const auto family : {onednn_ops, pool_ops, interpolate_ops, indexed_ops}) {
-      for (const LibraryOp& op : family()) ops.insert({op.kind, op});
+// The entries of a kind, in the order in which they are asked to compile a step.
+std::span<const LibraryOp> library_ops(OpKind kind) {
+  static const std::map<OpKind, std::vector<LibraryOp>> all = [] {
+    std::map<OpKind, std::vector<LibraryOp>> ops;
+    for (const auto family : {onednn_ops, product_ops, pool_ops, interpolate_ops, indexed_ops}) {
+      for (const LibraryOp& op : family()) ops[op.kind].push_back(op);
     }
     return ops;
   }();
-  return all;
+  const auto found = all.find(kind);
+  return found == all.end() ? std::span<const LibraryOp>() : found->second;
 }
 
 bool is_without_elements(const LogicalTensor& tensor) { return !tensor.is_empty_port() && tensor.element_count() == 0; }
@@ -83,26 +85,37 @@ class Nothing final : public Primitive {
 class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
  public:
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
-    const auto found = library_ops().find(op.kind);
-    if (found == library_ops().end() && onednn_ops().empty())
+    const std::span<const LibraryOp> entries = library_ops(op.kind);
+    if (entries.empty() && onednn_ops().empty())
       return join("the cpu backend runs ", name_of(op.kind),
                   " through oneDNN, and lamina was built without it (LAMINA_ONEDNN=OFF)");
-    if (found == library_ops().end()) return join("the cpu backend has no primitive for ", name_of(op.kind));
-    return found->second.why_not == nullptr ? "" : found->second.why_not(graph, op);
+    if (entries.empty()) return join("the cpu backend has no primitive for ", name_of(op.kind));
+    std::string reason;
+    for (const LibraryOp& entry : entries) {
+      const std::string fault = entry.why_not == nullptr ? "" : entry.why_not(graph, op);
+      if (fault.empty()) return "";
+      if (reason.empty()) reason = fault;
+    }
+    return reason;
   }
 
   bool takes_type(const Op& op, DataType dtype) const override {
-    const auto found = library_ops().find(op.kind);
-    return found == library_ops().end() || found->second.is_fast_in == nullptr || found->second.is_fast_in(dtype);
+    const std::span<const LibraryOp> entries = library_ops(op.kind);
+    return entries.empty() || std::any_of(entries.begin(), entries.end(), [&](const LibraryOp& entry) {
+             return entry.is_fast_in == nullptr || entry.is_fast_in(dtype);
+           });
   }
   bool takes_integers(const Op& op) const override {
-    const auto found = library_ops().find(op.kind);
-    return found != library_ops().end() && found->second.takes_integers != nullptr && found->second.takes_integers();
+    const std::span<const LibraryOp> entries = library_ops(op.kind);
+    return std::any_of(entries.begin(), entries.end(),
+                       [](const LibraryOp& entry) { return entry.takes_integers != nullptr && entry.takes_integers(); });
   }
   std::optional<PostOpSupport> takes_post_op(const Op& product, const Op& op) const override {
-    const auto found = library_ops().find(product.kind);
-    if (found == library_ops().end() || found->second.takes_post_op == nullptr) return std::nullopt;
-    return found->second.takes_post_op(op);
+    for (const LibraryOp& entry : library_ops(product.kind)) {
+      if (entry.takes_post_op == nullptr) continue;
+      if (const auto support = entry.takes_post_op(op)) return support;
+    }
+    return std::nullopt;
   }
   PostOpLimits post_op_limits() const override { return kPostOpLimits; }
 
@@ -110,12 +123,14 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
     if (std::all_of(step.outputs.begin(), step.outputs.end(),
                     [](const LogicalTensor& t) { return t.is_empty_port() || is_without_elements(t); }))
       return std::make_unique<Nothing>();
-    const LibraryOp& op = library_ops().at(step.op.kind);
-    if (!op.takes_empty_inputs && std::any_of(step.inputs.begin(), step.inputs.end(), is_without_elements)) {
-      if (schema_of(step.op.kind).traits.contracts) return std::make_unique<EmptySums>(step);
-      throw Error(Status::unimplemented, place_of(step.op), "the cpu backend cannot compute elements from an empty tensor");
+    const bool is_empty = std::any_of(step.inputs.begin(), step.inputs.end(), is_without_elements);
+    if (is_empty && schema_of(step.op.kind).traits.contracts) return std::make_unique<EmptySums>(step);
+    for (const LibraryOp& op : library_ops(step.op.kind)) {
+      if (is_empty && !op.takes_empty_inputs)
+        throw Error(Status::unimplemented, place_of(step.op), "the cpu backend cannot compute elements from an empty tensor");
+      if (auto primitive = op.compile(step, use)) return primitive;
     }
-    return op.compile(step, use);
+    throw Error(Status::unimplemented, place_of(step.op), "no library of the cpu backend runs it with these types and layouts");
   }
 };
 

@@ -16,7 +16,8 @@ inline constexpr LibraryCapabilities::PostOpLimits kPostOpLimits{.ops = 8, .oper
 
 struct LibraryOp {
   OpKind kind;
-  // Called with every shape, stride and type known, and with elements in every port of the step. Throws Error.
+  // Called with every shape, stride and type known, and with elements in every port of the step. Returns null if the next
+  // library of the list must run the step. Throws Error.
   std::unique_ptr<const Primitive> (*compile)(const kernel::LibraryStep& step, const PrimitiveUse& use);
   // Returns "", or why this op cannot run with any shapes, in one sentence without the op's name. Shapes may be unknown.
   // Null: it can always run.
@@ -34,5 +35,7 @@ std::vector<LibraryOp> interpolate_ops();
 std::vector<LibraryOp> indexed_ops();
 // By oneDNN; empty if lamina is built without it.
 std::vector<LibraryOp> onednn_ops();
+// By generated code: the products that oneDNN does not run.
+std::vector<LibraryOp> product_ops();
 
 }  // namespace lamina::cpu

@@ -49,6 +49,7 @@ struct Target {
   bool packs_bytes = false;          // four vectors of integers to one of saturated bytes
   bool joins_lines = false;          // any lanes of two whole lines, selected at run time, into one
   bool has_many_registers = false;   // they can contain two chunks of 64 lanes of f32
+  int registers = 16;                // vector registers
   int shuffled_bits = 512;           // of the widest vectors, two of which one instruction shuffles in any order
 
   const TargetHooks* hooks = nullptr;  // null: none

@@ -207,8 +207,8 @@ std::unique_ptr<StepRunner> blas_lt_runner(std::shared_ptr<const BlasLt> library
   return runner->give_back_generated();
 }
 
-std::string BlasLtProducts::why_unsupported(const Graph&, const Op& op) const {
-  return op.kind == OpKind::MatMul ? "" : "cuBLASLt multiplies matrices only";
+std::string BlasLtProducts::why_unsupported(const Graph& graph, const Op& op) const {
+  return op.kind == OpKind::MatMul ? generated_->why_unsupported(graph, op) : "cuBLASLt multiplies matrices only";
 }
 
 std::unique_ptr<StepRunner> BlasLtProducts::compile(const kernel::LibraryStep& step, const Use& use) const {

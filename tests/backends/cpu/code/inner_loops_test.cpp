@@ -132,7 +132,7 @@ Loops loops_of(const Kernel& unarranged, const cpu::Machine& machine) {
   const Kernel kernel = cpu::with_rows_arranged(unarranged, machine);
   const cpu::Schedule schedule = cpu::choose_schedule(kernel, machine, false);
   cpu::ObjectCodeMaker maker(false);
-  const auto object = maker.make(kernel, schedule, machine, "walks");
+  const auto object = maker.make(cpu::source_of(kernel, schedule), machine, "walks");
   const bool is_x86 = machine.instructions.architecture == &cpu::targets::x86_64;
   Loops found;
   for (const auto& loop : innermost_loops(taken_apart(object->getMemBufferRef(), machine, "walks"), is_x86)) {

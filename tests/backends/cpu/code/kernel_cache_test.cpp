@@ -6,10 +6,10 @@
 namespace lamina::testing {
 namespace {
 
-using cpu::CompiledKernel;
+using cpu::CompiledCode;
 using cpu::KernelCache;
 
-CompiledKernel named(const std::string& symbol) { return {nullptr, symbol, false, std::make_shared<int>()}; }
+CompiledCode named(const std::string& symbol) { return {nullptr, symbol, false, std::make_shared<int>()}; }
 
 TEST(KernelCache, AreFoundByTheirKey) {
   KernelCache cache(2);
@@ -33,7 +33,7 @@ TEST(KernelCache, GiveWayInTheOrderInWhichTheyWereAskedForLast) {
 TEST(KernelCache, CodeGoesWithTheLastOneThatHoldsIt) {
   KernelCache cache(1);
   cache.insert("a", named("a"));
-  CompiledKernel held = *cache.find("a");
+  CompiledCode held = *cache.find("a");
   const std::weak_ptr<const void> code = held.memory;
   cache.insert("b", named("b"));
   EXPECT_FALSE(cache.find("a"));

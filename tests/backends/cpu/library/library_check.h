@@ -91,7 +91,10 @@ inline LibraryRun expect_library_matches_reference(const Graph& graph, double er
     const double typical = root_mean_square(want);
     for (size_t i = 0; i < got.size(); ++i) {
       const double magnitude = std::max(std::abs(want[i]), typical);
-      const double rounding = tensor.dtype == DataType::bf16 ? 0x1p-8 : tensor.dtype == DataType::f16 ? 0x1p-11 : 0x1p-24;
+      const double rounding = tensor.dtype == DataType::bf16  ? 0x1p-8
+                              : tensor.dtype == DataType::f16 ? 0x1p-11
+                              : tensor.dtype == DataType::f64 ? 0x1p-53
+                                                              : 0x1p-24;
       if (same_value(got[i], want[i]) || std::abs(got[i] - want[i]) <= magnitude * (error + 2.02 * rounding)) continue;
       ADD_FAILURE() << "output " << o << " (" << describe(tensor) << ") element " << i << ": cpu " << got[i] << ", reference "
                     << want[i];

@@ -91,6 +91,29 @@ TEST(MatmulStep, TakesSixteenBitTypes) {
   }
 }
 
+TEST(MatmulStep, TakesF64) {
+  constexpr DataType f64 = DataType::f64;
+  for (const auto& [src, weights] : std::vector<std::pair<Dims, Dims>>{{{5}, {5}},
+                                                                       {{4, 5}, {5}},
+                                                                       {{3, 4, 5}, {5, 7}},
+                                                                       {{2, 1, 4, 5}, {3, 5, 7}},
+                                                                       {{150, 96}, {96, 70}},
+                                                                       {{1, 257}, {257, 301}}})
+    expect_library_matches_reference(graph_of({.src = src, .weights = weights, .dtype = f64, .dst = f64}), 1e-14);
+  for (const Dims& bias : std::vector<Dims>{{}, {20}, {9, 1}, {3, 9, 20}})
+    expect_library_matches_reference(
+        graph_of({.src = {3, 9, 8}, .weights = {3, 8, 20}, .bias = bias, .has_bias = true, .dtype = f64, .dst = f64}), 1e-14);
+  for (const auto& [a, b] : {std::pair{true, false}, {false, true}, {true, true}})
+    expect_library_matches_reference(graph_of({.src = a ? Dims{2, 33, 50} : Dims{2, 50, 33},
+                                               .weights = b ? Dims{2, 70, 33} : Dims{2, 33, 70},
+                                               .transpose_a = a,
+                                               .transpose_b = b,
+                                               .dtype = f64,
+                                               .dst = f64}),
+                                     1e-14);
+  expect_library_matches_reference(graph_of({.src = {4, 0}, .weights = {0, 7}, .dtype = f64, .dst = f64}));
+}
+
 TEST(MatmulStep, TakesAnyStrides) {
   for (const auto& [src, weights] : std::vector<std::pair<Dims, Dims>>{
            {{80, 8, 1}, {200, 20, 1}}, {{300, 3, 30}, {200, 20, 1}}, {{100, 10, 1}, {400, 2, 16}}, {{100, 1, 9}, {1, 60, 3}}}) {

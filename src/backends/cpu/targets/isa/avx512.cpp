@@ -168,6 +168,7 @@ constinit const Target targets::avx512{.name = "avx512",
                                        .packs_bytes = true,
                                        .joins_lines = true,
                                        .has_many_registers = true,
+                                       .registers = 32,
                                        .hooks = &kHooks};
 
 }  // namespace lamina::cpu

@@ -12,6 +12,7 @@ constinit const Target targets::neon{.name = "neon",
                                      .vector_bits = 128,
                                      .rounds_to_integer = true,
                                      .converts_f16 = true,
+                                     .registers = 32,
                                      .shuffled_bits = 128};
 
 }  // namespace lamina::cpu

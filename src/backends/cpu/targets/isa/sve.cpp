@@ -14,6 +14,7 @@ constinit const Target targets::sve{.name = "sve",
                                     .rounds_to_integer = true,
                                     .converts_f16 = true,
                                     .has_many_registers = true,
+                                    .registers = 32,
                                     .shuffled_bits = 128};
 
 }  // namespace lamina::cpu

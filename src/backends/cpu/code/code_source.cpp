@@ -1,0 +1,30 @@
+#include "backends/cpu/code/code_source.h"
+
+#include "backends/cpu/code/object_code.h"
+#include "backends/cpu/emit/emit_kernel.h"
+#include "backends/cpu/product/emit_product.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+CodeSource source_of(const kernel::Kernel& kernel, const Schedule& schedule) {
+  return {.name = kernel.name,
+          .structure = join(describe(schedule), "\n", kernel::print(kernel, false)),
+          .emit = [&](const CodeModule& to) { emit_kernel(to.module, to.symbol, kernel, schedule, to.target); },
+          // Along a row, an address is already a base and an index. Across rows it is a product.
+          .reduces_strength = schedule.transposed};
+}
+
+CodeSource source_of(const ProductTile& tile) {
+  return {.name = "product_tile", .structure = describe(tile), .emit = [tile](const CodeModule& to) {
+            emit_product_tile(to.module, to.symbol, tile, to.target);
+          }};
+}
+
+CodeSource source_of(const PanelCopy& copy) {
+  return {.name = "panel_copy", .structure = describe(copy), .emit = [copy](const CodeModule& to) {
+            emit_panel_copy(to.module, to.symbol, copy, to.target);
+          }};
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,320 @@
+#include "backends/cpu/product/emit_product.h"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "backends/cpu/targets/isa/target_hooks.h"
+#include "backends/cpu/vector/transpose.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+using Values = std::vector<llvm::Value*>;
+
+constexpr int kLine = 64;          // bytes
+constexpr int kRowsOfAddress = 3;  // of src with one pointer: itself, and with one and two strides added
+
+// A function under construction. Its parameters have the types `parameters`.
+class Function {
+ public:
+  Function(llvm::Module& module, const std::string& symbol, const std::vector<llvm::Type*>& parameters,
+           const Instructions& target, int vector_bits, kernel::Type type, int lane_bits)
+      : function(llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), parameters, false),
+                                        llvm::Function::ExternalLinkage, symbol, module)),
+        b(llvm::BasicBlock::Create(module.getContext(), "entry", function)),
+        scalar(type == kernel::Type::f64 ? b.getDoubleTy() : b.getFloatTy()),
+        lanes(vector_bits / lane_bits),
+        vector(llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes))) {
+    function->addFnAttr(llvm::Attribute::NoUnwind);
+    target.architecture->hooks->mark(*function, target, vector_bits);
+  }
+
+  llvm::Function* const function;
+  llvm::IRBuilder<> b;
+  llvm::Type* const scalar;
+  const int lanes;
+  llvm::Type* const vector;
+
+  llvm::Value* arg(unsigned i) { return function->getArg(i); }
+  llvm::Value* i64(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
+  int64_t vector_bytes() const { return static_cast<int64_t>(vector->getPrimitiveSizeInBits()) / 8; }
+  llvm::Value* at(llvm::Value* pointer, llvm::Value* bytes) { return b.CreateGEP(b.getInt8Ty(), pointer, bytes); }
+  llvm::Value* load(llvm::Type* type, llvm::Value* pointer) { return b.CreateAlignedLoad(type, pointer, alignment()); }
+  void store(llvm::Value* value, llvm::Value* pointer) { b.CreateAlignedStore(value, pointer, alignment()); }
+  void prefetch(llvm::Value* pointer, bool writes = false) {
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
+                      {pointer, b.getInt32(writes ? 1 : 0), b.getInt32(3), b.getInt32(1)});
+  }
+
+  // Both branches give values of the same number and types.
+  Values either(llvm::Value* condition, const std::function<Values()>& then, const std::function<Values()>& otherwise) {
+    auto *const yes = block("then"), *const no = block("else"), *const after = block("after");
+    b.CreateCondBr(condition, yes, no);
+    b.SetInsertPoint(yes);
+    const Values first = then();
+    llvm::BasicBlock* const end_of_first = b.GetInsertBlock();
+    b.CreateBr(after);
+    b.SetInsertPoint(no);
+    const Values second = otherwise();
+    llvm::BasicBlock* const end_of_second = b.GetInsertBlock();
+    b.CreateBr(after);
+    b.SetInsertPoint(after);
+    Values joined;
+    for (size_t i = 0; i < first.size(); ++i) {
+      llvm::PHINode* const phi = b.CreatePHI(first[i]->getType(), 2);
+      phi->addIncoming(first[i], end_of_first);
+      phi->addIncoming(second[i], end_of_second);
+      joined.push_back(phi);
+    }
+    return joined;
+  }
+
+  // Repeats `body`, which maps the state of one iteration to that of the next, `count` times.
+  Values repeat(llvm::Value* count, Values state, const std::function<Values(const Values&)>& body) {
+    llvm::BasicBlock* const before = b.GetInsertBlock();
+    auto *const head = block("loop"), *const after = block("end");
+    b.CreateCondBr(b.CreateICmpSGT(count, i64(0)), head, after);
+    b.SetInsertPoint(head);
+    state.push_back(count);
+    std::vector<llvm::PHINode*> phis;
+    Values current;
+    for (llvm::Value* value : state) {
+      phis.push_back(b.CreatePHI(value->getType(), 2));
+      phis.back()->addIncoming(value, before);
+      current.push_back(phis.back());
+    }
+    llvm::Value* const left = current.back();
+    current.pop_back();
+    Values next = body(current);
+    next.push_back(b.CreateSub(left, i64(1), "", true, true));
+    llvm::BasicBlock* const last = b.GetInsertBlock();
+    b.CreateCondBr(b.CreateICmpSGT(next.back(), i64(0)), head, after);
+    b.SetInsertPoint(after);
+    Values result;
+    for (size_t i = 0; i < phis.size(); ++i) {
+      phis[i]->addIncoming(next[i], last);
+      llvm::PHINode* const phi = b.CreatePHI(state[i]->getType(), 2);
+      phi->addIncoming(state[i], before);
+      phi->addIncoming(next[i], last);
+      result.push_back(phi);
+    }
+    result.pop_back();
+    return result;
+  }
+
+ private:
+  llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); }
+  llvm::Align alignment() const { return llvm::Align(scalar->getPrimitiveSizeInBits() / 8); }
+};
+
+int lane_bits(kernel::Type type) { return type == kernel::Type::f64 ? 64 : 32; }
+
+class TileEmitter {
+ public:
+  TileEmitter(llvm::Module& module, const std::string& symbol, const ProductTile& tile, const Instructions& target)
+      : tile_(tile),
+        f_(module, symbol, parameters(module.getContext()), target, tile.vector_bits, tile.type, lane_bits(tile.type)) {}
+
+  void emit() {
+    llvm::Value* const dst = f_.arg(2);
+    llvm::Value* const bias = f_.arg(3);
+    llvm::Value *const src_row = stride(0), *const dst_row = stride(3);
+    src_k_ = stride(1), weights_k_ = stride(2);
+    for (int i = 0; i < kRowsOfAddress; ++i) offsets_.push_back(f_.b.CreateMul(src_row, f_.i64(i)));
+    Values sums = f_.either(
+        f_.b.CreateICmpNE(f_.arg(6), f_.i64(0)), [&] { return loaded(dst, dst_row); },
+        [&] { return Values(static_cast<size_t>(tile_.rows * tile_.vectors), llvm::Constant::getNullValue(f_.vector)); });
+    prefetch_next_sums(dst, dst_row);
+    Values state = std::move(sums);
+    for (int row = 0; row < tile_.rows; row += kRowsOfAddress)
+      state.push_back(f_.at(f_.arg(0), f_.b.CreateMul(src_row, f_.i64(row))));
+    state.push_back(f_.arg(1));
+    state = f_.repeat(f_.arg(4), std::move(state), [&](const Values& before) { return step(before); });
+    state.resize(static_cast<size_t>(tile_.rows * tile_.vectors));
+    sums = f_.either(
+        f_.b.CreateICmpNE(bias, llvm::ConstantPointerNull::get(f_.b.getPtrTy())),
+        [&] {
+          Values added = loaded(bias, stride(4));
+          for (size_t i = 0; i < added.size(); ++i) added[i] = f_.b.CreateFAdd(state[i], added[i]);
+          return added;
+        },
+        [&] { return state; });
+    for_each_vector([&](size_t i, int row, int j) { f_.store(sums[i], vector_at(dst, dst_row, row, j)); });
+    f_.b.CreateRetVoid();
+  }
+
+ private:
+  static std::vector<llvm::Type*> parameters(llvm::LLVMContext& context) {
+    auto* const pointer = llvm::PointerType::getUnqual(context);
+    auto* const word = llvm::Type::getInt64Ty(context);
+    return {pointer, pointer, pointer, pointer, word, pointer, word};
+  }
+
+  llvm::Value* stride(int number) {
+    return f_.b.CreateLoad(f_.b.getInt64Ty(),
+                           f_.b.CreateConstGEP1_64(f_.b.getInt64Ty(), f_.arg(5), static_cast<uint64_t>(number)));
+  }
+
+  template <typename Visit>
+  void for_each_vector(const Visit& visit) const {
+    for (int row = 0; row < tile_.rows; ++row) {
+      for (int j = 0; j < tile_.vectors; ++j) visit(static_cast<size_t>(row * tile_.vectors + j), row, j);
+    }
+  }
+
+  llvm::Value* vector_at(llvm::Value* matrix, llvm::Value* row_stride, int row, int j) {
+    llvm::Value* const first = f_.at(matrix, f_.b.CreateMul(row_stride, f_.i64(row)));
+    return f_.at(first, f_.i64(j * f_.vector_bytes()));
+  }
+
+  Values loaded(llvm::Value* matrix, llvm::Value* row_stride) {
+    Values values;
+    for_each_vector(
+        [&](size_t, int row, int j) { values.push_back(f_.load(f_.vector, vector_at(matrix, row_stride, row, j))); });
+    return values;
+  }
+
+  // Those of the next panel.
+  void prefetch_next_sums(llvm::Value* dst, llvm::Value* dst_row) {
+    const int64_t panel_bytes = tile_.vectors * f_.vector_bytes();
+    for (int row = 0; row < tile_.rows; ++row) {
+      llvm::Value* const next = f_.at(f_.at(dst, f_.b.CreateMul(dst_row, f_.i64(row))), f_.i64(panel_bytes));
+      for (int64_t byte = 0; byte < panel_bytes; byte += kLine) f_.prefetch(f_.at(next, f_.i64(byte)), true);
+    }
+  }
+
+  // One entry of k. The state: sums, pointers to every third row of src, the pointer to the row of weights.
+  Values step(const Values& before) {
+    Values after = before;
+    const auto first_pointer = static_cast<size_t>(tile_.rows * tile_.vectors);
+    llvm::Value* const weights = before.back();
+    const int64_t panel_bytes = tile_.vectors * f_.vector_bytes();
+    Values row_of_weights;
+    for (int j = 0; j < tile_.vectors; ++j)
+      row_of_weights.push_back(f_.load(f_.vector, f_.at(weights, f_.i64(j * f_.vector_bytes()))));
+    for (int64_t byte = 0; tile_.prefetches && byte < panel_bytes; byte += kLine)
+      f_.prefetch(f_.at(weights, f_.i64(panel_bytes + byte)));
+    for (int row = 0; row < tile_.rows; ++row) {
+      llvm::Value* const pointer = before[first_pointer + static_cast<size_t>(row / kRowsOfAddress)];
+      llvm::Value* const element = f_.load(f_.scalar, f_.at(pointer, offsets_[static_cast<size_t>(row % kRowsOfAddress)]));
+      llvm::Value* const factor = f_.b.CreateVectorSplat(static_cast<unsigned>(f_.lanes), element);
+      for (int j = 0; j < tile_.vectors; ++j) {
+        llvm::Value*& sum = after[static_cast<size_t>(row * tile_.vectors + j)];
+        sum = f_.b.CreateIntrinsic(llvm::Intrinsic::fma, {f_.vector}, {factor, row_of_weights[static_cast<size_t>(j)], sum});
+      }
+    }
+    for (size_t i = first_pointer; i + 1 < after.size(); ++i) after[i] = f_.at(before[i], src_k_);
+    after.back() = f_.at(weights, weights_k_);
+    return after;
+  }
+
+  const ProductTile tile_;
+  Function f_;
+  Values offsets_;
+  llvm::Value *src_k_ = nullptr, *weights_k_ = nullptr;
+};
+
+class CopyEmitter {
+ public:
+  CopyEmitter(llvm::Module& module, const std::string& symbol, const PanelCopy& copy, const Instructions& target)
+      : copy_(copy),
+        f_(module, symbol, parameters(module.getContext()), target, copy.vector_bits, copy.type, lane_bits(copy.type)) {}
+
+  void emit() {
+    if (copy_.along_k)
+      emit_transpose();
+    else
+      emit_rows();
+    f_.b.CreateRetVoid();
+  }
+
+ private:
+  static std::vector<llvm::Type*> parameters(llvm::LLVMContext& context) {
+    auto* const pointer = llvm::PointerType::getUnqual(context);
+    auto* const word = llvm::Type::getInt64Ty(context);
+    return {pointer, word, pointer, word};
+  }
+  int64_t element_bytes() const { return lane_bits(copy_.type) / 8; }
+
+  void emit_rows() {
+    const int64_t row_bytes = copy_.vectors * f_.vector_bytes();
+    f_.repeat(f_.arg(3), {f_.arg(0), f_.arg(2)}, [&](const Values& state) {
+      for (int64_t byte = 0; copy_.bytes_ahead > 0 && byte < row_bytes; byte += kLine)
+        f_.prefetch(f_.at(state[0], f_.i64(copy_.bytes_ahead + byte)));
+      for (int64_t byte = 0; byte < row_bytes; byte += f_.vector_bytes())
+        f_.store(f_.load(f_.vector, f_.at(state[0], f_.i64(byte))), f_.at(state[1], f_.i64(byte)));
+      return Values{f_.at(state[0], f_.arg(1)), f_.at(state[1], f_.i64(row_bytes))};
+    });
+  }
+
+  void emit_transpose() {
+    llvm::Value *const from = f_.arg(0), *const to = f_.arg(2), *const count = f_.arg(3);
+    const int64_t columns = copy_.vectors * f_.lanes, row_bytes = columns * element_bytes();
+    llvm::Value* const blocks = f_.b.CreateUDiv(count, f_.i64(f_.lanes));
+    f_.repeat(blocks, {from, to}, [&](const Values& state) {
+      f_.repeat(f_.i64(copy_.vectors), state, [&](const Values& place) {
+        copy_block(place[0], place[1], row_bytes);
+        return Values{f_.at(place[0], f_.b.CreateMul(f_.arg(1), f_.i64(f_.lanes))), f_.at(place[1], f_.i64(f_.vector_bytes()))};
+      });
+      return Values{f_.at(state[0], f_.i64(f_.vector_bytes())), f_.at(state[1], f_.i64(f_.lanes * row_bytes))};
+    });
+    copy_rest(from, to, blocks, columns, row_bytes);
+  }
+
+  // As many entries of k of as many columns as a vector has lanes.
+  void copy_block(llvm::Value* from, llvm::Value* to, int64_t row_bytes) {
+    Values block;
+    llvm::Value* column = from;
+    for (int i = 0; i < f_.lanes; ++i) {
+      block.push_back(f_.load(f_.vector, column));
+      if (copy_.bytes_ahead > 0) f_.prefetch(f_.at(column, f_.i64(copy_.bytes_ahead)));
+      column = f_.at(column, f_.arg(1));
+    }
+    fence(f_.b, block);
+    transpose(f_.b, block, true);
+    for (int i = 0; i < f_.lanes; ++i) f_.store(block[static_cast<size_t>(i)], f_.at(to, f_.i64(i * row_bytes)));
+  }
+
+  // The last entries of k, element by element.
+  void copy_rest(llvm::Value* from, llvm::Value* to, llvm::Value* blocks, int64_t columns, int64_t row_bytes) {
+    llvm::Value* const copied = f_.b.CreateMul(blocks, f_.i64(f_.lanes));
+    llvm::Value* const rest = f_.b.CreateSub(f_.arg(3), copied);
+    const Values first{f_.at(from, f_.b.CreateMul(copied, f_.i64(element_bytes()))),
+                       f_.at(to, f_.b.CreateMul(copied, f_.i64(row_bytes)))};
+    f_.repeat(rest, first, [&](const Values& state) {
+      f_.repeat(f_.i64(columns), state, [&](const Values& place) {
+        f_.store(f_.load(f_.scalar, place[0]), place[1]);
+        return Values{f_.at(place[0], f_.arg(1)), f_.at(place[1], f_.i64(element_bytes()))};
+      });
+      return Values{f_.at(state[0], f_.i64(element_bytes())), f_.at(state[1], f_.i64(row_bytes))};
+    });
+  }
+
+  const PanelCopy copy_;
+  Function f_;
+};
+
+}  // namespace
+
+void emit_product_tile(llvm::Module& module, const std::string& symbol, const ProductTile& tile, const Instructions& target) {
+  TileEmitter(module, symbol, tile, target).emit();
+}
+
+std::string describe(const ProductTile& tile) {
+  return join("product tile of ", tile.rows, " rows and ", tile.vectors, " vectors of ", tile.vector_bits, " bits, ",
+              kernel::name_of(tile.type), tile.prefetches ? ", prefetches" : "");
+}
+
+void emit_panel_copy(llvm::Module& module, const std::string& symbol, const PanelCopy& copy, const Instructions& target) {
+  CopyEmitter(module, symbol, copy, target).emit();
+}
+
+std::string describe(const PanelCopy& copy) {
+  return join("panel along ", copy.along_k ? "k" : "columns", " of ", copy.vectors, " vectors of ", copy.vector_bits, " bits, ",
+              kernel::name_of(copy.type), ", prefetches ", copy.bytes_ahead, " bytes ahead");
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,158 @@
+#include "backends/cpu/product/product_schedule.h"
+
+#include <algorithm>
+
+#include "backends/cpu/product/tuning.h"
+#include "backends/schedule/schedule_text.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+using kernel::Contraction;
+
+int64_t parts_of(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
+
+int64_t bytes_of_sum(const Contraction& c) { return c.sum_type() == kernel::Type::f64 ? 8 : 4; }
+
+// Equal blocks of at most `most` entries, in whole units except for the last one.
+int64_t even_block(int64_t extent, int64_t most, int64_t unit) {
+  const int64_t blocks = parts_of(extent, std::max(most / unit * unit, unit));
+  return parts_of(parts_of(extent, blocks), unit) * unit;
+}
+
+std::vector<int> widths_of(const Machine& machine) {
+  std::vector<int> widths;
+  for (int bits = vector_bits(machine); bits >= targets::generic.vector_bits; bits /= 2) widths.push_back(bits);
+  return widths;
+}
+
+std::vector<int> vectors_of(const Machine& machine) {
+  std::vector<int> counts;
+  for (int count = 1; count <= machine.instructions->registers / product_tuning::kShareOfRegisters; ++count)
+    counts.push_back(count);
+  return counts;
+}
+
+// Registers hold the sums, one row of a panel, and one element of src.
+int most_rows(const Machine& machine, int vectors) { return (machine.instructions->registers - 1 - vectors) / vectors; }
+
+std::vector<int> rows_of(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+  std::vector<int> counts;
+  const int64_t most = std::min<int64_t>(most_rows(machine, s.vectors), std::max<int64_t>(c.matrices.m, 1));
+  for (int count = static_cast<int>(most); count >= 1; count /= 2) counts.push_back(count);
+  return counts;
+}
+
+bool may_read_in_place(const Contraction& c) { return c.matrices.weights.column_stride == 1; }
+
+// Of k, for which a tile's rows fit the first-level cache. The panels of weights stream through it.
+int64_t entries_in_cache(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+  return std::max<int64_t>(machine.caches.first / (s.rows * bytes_of_sum(c)), 1);
+}
+
+int64_t entries_along_k(const Contraction& c) { return product_tuning::kBytesAlongK / bytes_of_sum(c); }
+
+// Sums that are added to dst cannot be carried over through it.
+std::vector<int64_t> k_blocks(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+  std::vector<int64_t> blocks{c.matrices.k};
+  if (c.adds) return blocks;
+  for (const int64_t most : {entries_in_cache(c, machine, s), entries_along_k(c), product_tuning::kStreams}) {
+    if (most < blocks.back()) blocks.push_back(even_block(c.matrices.k, most, 1));
+  }
+  return blocks;
+}
+
+std::vector<int64_t> blocks_of(int64_t extent, int64_t unit) {
+  std::vector<int64_t> blocks{extent};
+  for (const int64_t most : {extent / 2, unit}) {
+    if (const int64_t block = even_block(extent, most, unit); block < blocks.back()) blocks.push_back(block);
+  }
+  return blocks;
+}
+
+#define LAMINA_FIELD(type, name, usual, ...)                                                                         \
+  std::vector<type> candidates_of_##name(const ProductContext& context, [[maybe_unused]] const ProductSchedule& s) { \
+    [[maybe_unused]] const Contraction& c = context.contraction;                                                     \
+    [[maybe_unused]] const Machine& machine = context.machine;                                                       \
+    return __VA_ARGS__;                                                                                              \
+  }
+#include "backends/cpu/product/product_fields.def"
+
+constexpr ScheduleField<ProductSchedule, ProductContext> kFields[] = {
+#define LAMINA_FIELD(type, name, usual, ...) \
+  field_of<ProductSchedule, ProductContext, &ProductSchedule::name, candidates_of_##name>(),
+#include "backends/cpu/product/product_fields.def"
+};
+
+// The most sums for which there are fewer loads than multiplications; of equal ones, the most rows.
+int vectors_of_tile(const Machine& machine) {
+  int best = 1, most = 0;
+  for (const int vectors : vectors_of(machine)) {
+    const int rows = most_rows(machine, vectors), sums = rows * vectors;
+    if (rows + vectors >= sums || sums <= most) continue;
+    best = vectors;
+    most = sums;
+  }
+  return best;
+}
+
+// The weights are read once, in the order in which they are in memory, as far as prefetchers follow.
+void choose_streaming(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
+  s.rows = static_cast<int>(even_block(c.matrices.m, most_rows(machine, vectors_of_tile(machine)), 1));
+  s.row_block = c.matrices.m;
+  s.copies_panels = !may_read_in_place(c);
+  s.prefetches = true;
+  s.vectors = 1;
+  for (const int vectors : vectors_of(machine)) {
+    if (!s.copies_panels && most_rows(machine, vectors) >= s.rows) s.vectors = vectors;
+  }
+  const int64_t columns = panel_columns(c, s);
+  s.column_block = s.copies_panels ? columns : even_block(c.matrices.n, parts_of(c.matrices.n, threads), columns);
+  s.k_block =
+      c.adds ? c.matrices.k : even_block(c.matrices.k, s.copies_panels ? entries_along_k(c) : product_tuning::kStreams, 1);
+}
+
+void choose_blocks(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
+  const int64_t bytes = bytes_of_sum(c), columns = panel_columns(c, s);
+  s.copies_rows = c.matrices.src.column_stride == 1;
+  s.k_block = c.adds ? c.matrices.k : even_block(c.matrices.k, entries_in_cache(c, machine, s), 1);
+  const int64_t in_cache = machine.caches.second / product_tuning::kShareOfCache / (s.k_block * bytes);
+  s.column_block = even_block(c.matrices.n, std::max(in_cache, columns), columns);
+  s.row_block = c.matrices.m;
+  if (threads == 1) return;
+  const auto blocks_for = [&](int64_t units) {
+    return parts_of(threads * product_tuning::kUnitsPerThread, std::max<int64_t>(units, 1));
+  };
+  const int64_t products = c.matrices.products();
+  s.column_block = std::min(s.column_block, even_block(c.matrices.n, parts_of(c.matrices.n, blocks_for(products)), columns));
+  const int64_t units = products * parts_of(c.matrices.n, s.column_block);
+  s.row_block = even_block(c.matrices.m, parts_of(c.matrices.m, blocks_for(units)), s.rows);
+}
+
+}  // namespace
+
+std::string describe(const ProductSchedule& schedule) { return schedule_text::describe(schedule); }
+
+int64_t panel_columns(const Contraction& contraction, const ProductSchedule& schedule) {
+  return schedule.vectors * schedule.vector_bits / (8 * bytes_of_sum(contraction));
+}
+
+LegalProduct<ProductSchedule, ProductContext> legal_product_schedules(const Contraction& contraction, const Machine& machine) {
+  return {{contraction, machine}, kFields};
+}
+
+ProductSchedule choose_product_schedule(const Contraction& c, const Machine& machine, int threads) {
+  ProductSchedule s;
+  s.vector_bits = vector_bits(machine);
+  if (c.matrices.m <= product_tuning::kFewRows) {
+    choose_streaming(c, machine, threads, s);
+    return s;
+  }
+  s.vectors = vectors_of_tile(machine);
+  s.rows = static_cast<int>(std::min<int64_t>(most_rows(machine, s.vectors), c.matrices.m));
+  choose_blocks(c, machine, threads, s);
+  return s;
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,51 @@
+// How the CPU runs a matrix product: the choices that do not change the bits of results (kernels/contraction.h).
+//
+//   for each unit: row_block rows x column_block columns of dst                      threads take units
+//     for each k_block entries of k                                                  sums are carried over through dst
+//       the weights of the unit          copied, or read in place                    second-level cache
+//       for each tile of rows            copied, or read in place                    first-level cache
+//         for each panel of columns      the register tile (product_code.h)          registers
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backends/cpu/schedule/machine.h"
+#include "backends/schedule/legal_product.h"
+#include "kernels/contraction.h"
+
+namespace lamina::cpu {
+
+// product_fields.def documents each field.
+struct ProductSchedule {
+#define LAMINA_FIELD(type, name, usual, ...) type name = usual;
+#include "backends/cpu/product/product_fields.def"
+
+  // The fields in their order: visit(name, pointer to member).
+  template <typename Visit>
+  static constexpr void for_each_field(const Visit& visit) {
+#define LAMINA_FIELD(type, name, usual, ...) visit(#name, &ProductSchedule::name);
+#include "backends/cpu/product/product_fields.def"
+  }
+  bool operator==(const ProductSchedule&) const = default;
+};
+
+// The fields that differ from those of ProductSchedule{} (backends/schedule/schedule_text.h).
+std::string describe(const ProductSchedule& schedule);
+
+int64_t panel_columns(const kernel::Contraction& contraction, const ProductSchedule& schedule);
+
+// The input of the functions that compute a field's candidates.
+struct ProductContext {
+  const kernel::Contraction& contraction;
+  const Machine& machine;
+};
+
+// The contraction and the machine must outlive the result.
+LegalProduct<ProductSchedule, ProductContext> legal_product_schedules(const kernel::Contraction& contraction,
+                                                                      const Machine& machine);
+
+// By rules, from the sizes of caches and the number of registers. `threads`: at most.
+ProductSchedule choose_product_schedule(const kernel::Contraction& contraction, const Machine& machine, int threads);
+
+}  // namespace lamina::cpu

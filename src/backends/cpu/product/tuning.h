@@ -1,0 +1,28 @@
+// The numbers of the rules that choose product schedules. None changes a bit of a result. benchmarks/products measures them.
+#pragma once
+
+#include <cstdint>
+
+namespace lamina::cpu::product_tuning {
+
+// Rows of weights that are read at the same time if few rows of dst read them in place: streams that hardware prefetchers
+// follow.
+inline constexpr int64_t kStreams = 8;
+
+// The most rows of dst for which carrying their sums over through the first-level cache, every kStreams entries of k, costs
+// less than copying the weights.
+inline constexpr int64_t kFewRows = 16;
+
+// Bytes of each column that are copied at a time for few rows of dst, if the weights are contiguous along k.
+inline constexpr int64_t kBytesAlongK = 256;
+
+// The fraction of the second-level cache that the copied weights of a unit may use. The rest is for dst and src.
+inline constexpr int64_t kShareOfCache = 2;
+
+// Units per thread, so that a late thread delays the others by a fraction.
+inline constexpr int64_t kUnitsPerThread = 4;
+
+// The widest panel, in parts of all registers: wider ones save no more loads of src.
+inline constexpr int kShareOfRegisters = 4;
+
+}  // namespace lamina::cpu::product_tuning

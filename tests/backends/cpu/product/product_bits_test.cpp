@@ -1,0 +1,190 @@
+// Every legal schedule of a product gives the bits of the interpreter's chain: sizes around vectors and tiles, both layouts of
+// the factors, strides, broadcasts over the batch, a bias of any shape, one to three threads.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/library/products/product_runner.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
+#include "interface/status.h"
+
+namespace lamina::testing {
+namespace {
+
+using cpu::ProductSchedule;
+using kernel::Contraction;
+using kernel::MatrixStack;
+
+struct Layout {
+  bool src_along_k = true, weights_along_k = false, dst_along_columns = true;
+  int64_t gap = 0;  // elements between rows
+};
+
+MatrixStack stack_of(int64_t rows, int64_t columns, bool along_columns, int64_t gap, const Dims& batch, bool is_broadcast,
+                     DataType dtype) {
+  MatrixStack matrix{rows, columns, along_columns ? columns + gap : 1, along_columns ? 1 : rows + gap, Dims(batch.size(), 0),
+                     dtype};
+  int64_t stride = (rows + gap) * (columns + gap);
+  for (size_t d = batch.size(); d-- > 0 && !is_broadcast; stride *= batch[d]) matrix.batch_strides[d] = stride;
+  return matrix;
+}
+
+Contraction contraction_of(int64_t m, int64_t k, int64_t n, DataType dtype, const Layout& layout, const Dims& batch = {}) {
+  Contraction c;
+  c.matrices.m = m, c.matrices.k = k, c.matrices.n = n;
+  c.matrices.batch = batch;
+  c.matrices.src = stack_of(m, k, layout.src_along_k, layout.gap, batch, false, dtype);
+  c.matrices.weights = stack_of(k, n, !layout.weights_along_k, layout.gap, batch, true, dtype);
+  c.matrices.dst = stack_of(m, n, layout.dst_along_columns, layout.gap, batch, false, dtype);
+  c.matrices.bias = MatrixStack{.batch_strides = Dims(batch.size(), 0), .dtype = dtype};
+  return c;
+}
+
+size_t bytes_for(const MatrixStack& matrix, const Dims& batch) {
+  int64_t last = (matrix.rows - 1) * matrix.row_stride + (matrix.columns - 1) * matrix.column_stride;
+  for (size_t d = 0; d < batch.size(); ++d) last += (batch[d] - 1) * matrix.batch_strides[d];
+  return static_cast<size_t>(bytes_of(matrix.dtype, last + 1));
+}
+
+std::vector<char> random_matrix(const MatrixStack& matrix, const Dims& batch, std::mt19937_64& random) {
+  std::vector<char> bytes(bytes_for(matrix, batch));
+  std::uniform_real_distribution<double> numbers(-1, 1);
+  for (int64_t i = 0; i < static_cast<int64_t>(bytes.size()) / bytes_of(matrix.dtype, 1); ++i)
+    store_from_double(matrix.dtype, bytes.data(), i, numbers(random));
+  return bytes;
+}
+
+struct Data {
+  Data(const Contraction& c, std::mt19937_64& random)
+      : src(random_matrix(c.matrices.src, c.matrices.batch, random)),
+        weights(random_matrix(c.matrices.weights, c.matrices.batch, random)),
+        bias(random_matrix(c.matrices.bias, c.matrices.batch, random)),
+        dst(random_matrix(c.matrices.dst, c.matrices.batch, random)),
+        expected(dst) {
+    kernel::interpret(c, src.data(), weights.data(), bias.data(), expected.data());
+  }
+  std::vector<char> src, weights, bias, dst, expected;
+};
+
+std::vector<char> result_of(const Contraction& c, const Data& data, const cpu::Machine& machine,
+                            const ProductSchedule& schedule, int threads) {
+  const cpu::ProductRunner runner(c, machine, schedule, threads);
+  std::vector<char> dst = data.dst, scratch(runner.scratch_bytes() + 64);
+  char* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+  runner.run(data.src.data(), data.weights.data(), c.matrices.has_bias ? data.bias.data() : nullptr, dst.data(), aligned,
+             cpu::Executor(cpu::Executor::Kind::workers, threads));
+  return dst;
+}
+
+class ProductBits : public OnDescribedMachine {
+ protected:
+  // The schedule of the rules, and some others.
+  void expect_chain(const Contraction& c, int others = 3) {
+    SCOPED_TRACE(kernel::print(c));
+    const Data data(c, random_);
+    const auto all = cpu::legal_product_schedules(c, machine_);
+    std::vector<ProductSchedule> tried{cpu::choose_product_schedule(c, machine_, 2)};
+    for (int i = 0; i < others; ++i) tried.push_back(all.sample(random_));
+    for (const ProductSchedule& schedule : tried) {
+      const int threads = 1 + static_cast<int>(random_() % 3);
+      EXPECT_TRUE(result_of(c, data, machine_, schedule, threads) == data.expected)
+          << describe(schedule) << ", " << threads << " threads";
+    }
+  }
+  const cpu::Machine machine_ = machine();
+  std::mt19937_64 random_{1};
+};
+
+TEST_P(ProductBits, AreThoseOfTheChainForSizesAroundVectorsAndTiles) {
+  for (const DataType dtype : {DataType::f32, DataType::f64}) {
+    for (const int64_t m : {1, 2, 13, 15, 16, 17, 33}) {
+      for (const int64_t n : {1, 15, 16, 17, 31, 33, 65}) {
+        for (const int64_t k : {1, 17, 61})
+          expect_chain(contraction_of(m, k, n, dtype, {.weights_along_k = (m + n + k) % 2 == 0}), 1);
+      }
+    }
+  }
+}
+
+TEST_P(ProductBits, AreThoseOfTheChainInEveryLayout) {
+  for (const DataType dtype : {DataType::f32, DataType::f64}) {
+    for (int layout = 0; layout < 16; ++layout) {
+      const Layout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
+      expect_chain(contraction_of(31, 67, 63, dtype, of));
+      expect_chain(contraction_of(5, 40, 150, dtype, of));
+      expect_chain(contraction_of(7, 19, 37, dtype, of, {2, 3}));
+    }
+  }
+}
+
+TEST_P(ProductBits, AreThoseOfTheChainWithLongSums) {
+  expect_chain(contraction_of(29, 1031, 70, DataType::f32, {}));
+  expect_chain(contraction_of(3, 1031, 270, DataType::f64, {.weights_along_k = true}));
+  expect_chain(contraction_of(1, 2053, 131, DataType::f32, {}), 8);
+}
+
+TEST_P(ProductBits, IncludeABiasOfAnyShape) {
+  for (const auto& [row, column] : std::vector<std::pair<int64_t, int64_t>>{{0, 0}, {0, 1}, {1, 0}, {40, 1}, {1, 20}, {0, 2}}) {
+    for (const int64_t n : {32, 37}) {
+      Contraction c = contraction_of(20, 45, n, DataType::f32, {.gap = 1});
+      c.matrices.has_bias = true;
+      c.matrices.bias = {20, n, row, column, {}, DataType::f32};
+      expect_chain(c);
+    }
+  }
+}
+
+TEST_P(ProductBits, IncludeWhatTheyAreAddedTo) {
+  for (const bool dst_along_columns : {true, false}) {
+    Contraction c = contraction_of(20, 700, 37, DataType::f32, {.dst_along_columns = dst_along_columns});
+    c.adds = true;
+    expect_chain(c);
+  }
+}
+
+// All of them, for a product with full and partial tiles.
+TEST_P(ProductBits, AreTheSameUnderEverySchedule) {
+  const Contraction c = contraction_of(17, 37, 70, DataType::f32, {});
+  const Data data(c, random_);
+  size_t number = 0;
+  for (const ProductSchedule& schedule : cpu::legal_product_schedules(c, machine_)) {
+    if (number++ % 7 != 0) continue;
+    ASSERT_TRUE(result_of(c, data, machine_, schedule, 2) == data.expected) << describe(schedule);
+  }
+  EXPECT_GT(number, 100U);
+}
+
+TEST_P(ProductBits, ByRulesAreOfLegalSchedules) {
+  for (const int64_t m : {1, 16, 17, 512}) {
+    for (const bool along_k : {false, true}) {
+      const Contraction c = contraction_of(m, 768, 3072, DataType::f32, {.weights_along_k = along_k});
+      const ProductSchedule chosen = cpu::choose_product_schedule(c, machine_, 2);
+      EXPECT_LE(chosen.rows, m);
+      EXPECT_GT(chosen.k_block, 0);
+      EXPECT_LT((chosen.rows + 1) * chosen.vectors, machine_.instructions->registers) << describe(chosen);
+      EXPECT_TRUE(chosen.copies_panels || !along_k);
+    }
+  }
+}
+
+// A machine of another architecture gets code too, which this one cannot run.
+TEST(ProductCode, IsGeneratedForEveryMachine) {
+  for (const DescribedMachine& described : machines_of_all_architectures()) {
+    if (!described.machine.instructions.architecture->hooks->initialize()) continue;
+    SCOPED_TRACE(described.name);
+    for (const bool along_k : {false, true}) {
+      const Contraction c = contraction_of(20, 100, 70, DataType::f32, {.weights_along_k = along_k});
+      const ProductSchedule schedule = cpu::choose_product_schedule(c, described.machine, 2);
+      EXPECT_NO_THROW(cpu::ProductRunner(c, described.machine, schedule, 2)) << describe(schedule);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OnMachines, ProductBits, ::testing::ValuesIn(described_machines()), name_of_machine);
+
+}  // namespace
+}  // namespace lamina::testing
