@@ -1,4 +1,4 @@
-// The only file of the benchmarks that names instruction sets.
+// This and fma_loops.cpp are the only files of the benchmarks that name instruction sets.
 #include "backends/cpu/host/host.h"
 #include "roofline_moves.h"
 

@@ -1,0 +1,218 @@
+// Matrix products in f32: lamina's own and oneDNN's in turns in one process, beside the measured peak of multiply-adds and the
+// bandwidth of reading the weights. The minimum of each is printed, and lamina's time as a fraction of the others'.
+//
+//   products [--threads N] [--seconds S] [--smoke] [SHAPE...]     SHAPE: MxKxN, and t if the weights are contiguous along k
+//
+// On one thread, processor time is measured, so that other programs disturb less.
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/library/products/product_runner.h"
+#include "oneapi/dnnl/dnnl.hpp"
+#include "roofline/fma_loops.h"
+
+namespace {
+
+using lamina::DataType;
+using lamina::cpu::ProductRunner;
+using lamina::cpu::ProductSchedule;
+
+// Of BERT, of Llama 8B, squares, primes, and few rows.
+constexpr const char* kShapes[] = {"512x768x768t", "512x768x3072t",  "512x3072x768t",  "512x4096x4096t", "512x4096x14336t",
+                                   "256x256x256",  "1024x1024x1024", "2048x2048x2048", "127x509x1021",   "521x1031x263",
+                                   "1x4096x4096",  "1x4096x4096t",   "4x4096x4096",    "4x4096x4096t",   "8x4096x4096",
+                                   "8x4096x4096t", "16x4096x4096",   "16x4096x4096t",  "64x4096x4096t"};
+
+struct Options {
+  int threads = 1;
+  double seconds = 0.5;
+  std::vector<std::string> shapes{std::begin(kShapes), std::end(kShapes)};
+};
+
+struct Shape {
+  long m = 0, k = 0, n = 0;
+  bool along_k = false;
+};
+
+Options options_of(int argc, char** argv) {
+  Options options;
+  std::vector<std::string> shapes;
+  for (int i = 1; i < argc; ++i) {
+    const bool has_value = i + 1 < argc;
+    if (std::strcmp(argv[i], "--threads") == 0 && has_value)
+      options.threads = std::atoi(argv[++i]);
+    else if (std::strcmp(argv[i], "--seconds") == 0 && has_value)
+      options.seconds = std::atof(argv[++i]);
+    else if (std::strcmp(argv[i], "--smoke") == 0)
+      options.seconds = 0, options.shapes = {"5x33x17", "20x40x70t"};
+    else
+      shapes.emplace_back(argv[i]);
+  }
+  if (!shapes.empty()) options.shapes = shapes;
+  return options;
+}
+
+double now(bool of_thread) {
+  timespec time;
+  clock_gettime(of_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// The minimum time of each contender, in turns.
+std::vector<double> best_times(const std::vector<std::function<void()>>& contenders, const Options& options) {
+  std::vector<double> best(contenders.size(), 1e9);
+  const double begin = now(false);
+  do {
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      const double start = now(options.threads == 1);
+      contenders[i]();
+      best[i] = std::min(best[i], now(options.threads == 1) - start);
+    }
+  } while (now(false) - begin < options.seconds);
+  return best;
+}
+
+// GF/s of all threads; 0 if this program has no loop for the machine.
+double peak(const Options& options) {
+  constexpr long kCount = 1 << 20;
+  volatile float sink = 0;
+  double best = 0;
+  for (const bench::FmaLoop& loop : bench::fma_loops()) {
+    const double seconds = best_times({[&] {
+#pragma omp parallel num_threads(options.threads)
+                                        {
+                                          const float result = loop.run(kCount);
+#pragma omp critical
+                                          sink = sink + result;
+                                        }
+                                      }},
+                                      options)[0];
+    best = std::max(best, 2e-9 * static_cast<double>(loop.sums * kCount * options.threads) / seconds);
+  }
+  return best;
+}
+
+uint64_t read_all(const std::vector<float>& data, int threads) {
+  const auto* const words = reinterpret_cast<const uint32_t*>(data.data());
+  uint64_t sum = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : sum)
+  for (size_t block = 0; block < data.size() / 1024; ++block) {
+    uint32_t part = 0;
+    for (size_t i = 0; i < 1024; ++i) part += words[block * 1024 + i];
+    sum += part;
+  }
+  return sum;
+}
+
+Shape shape_of(const std::string& text) {
+  Shape shape;
+  char last = 0;
+  if (std::sscanf(text.c_str(), "%ldx%ldx%ld%c", &shape.m, &shape.k, &shape.n, &last) < 3) {
+    std::fprintf(stderr, "products: \"%s\" is not a shape; allowed is MxKxN or MxKxNt\n", text.c_str());
+    std::exit(2);
+  }
+  shape.along_k = last == 't';
+  return shape;
+}
+
+lamina::kernel::Contraction contraction_of(const Shape& shape) {
+  const auto matrix = [](long rows, long columns, bool transposed) {
+    return lamina::kernel::MatrixStack{rows, columns, transposed ? 1 : columns, transposed ? rows : 1, {}, DataType::f32};
+  };
+  lamina::kernel::Contraction contraction;
+  contraction.matrices.m = shape.m, contraction.matrices.k = shape.k, contraction.matrices.n = shape.n;
+  contraction.matrices.src = matrix(shape.m, shape.k, false);
+  contraction.matrices.weights = matrix(shape.k, shape.n, shape.along_k);
+  contraction.matrices.dst = matrix(shape.m, shape.n, false);
+  return contraction;
+}
+
+std::vector<float> random_numbers(long count) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> numbers(-1, 1);
+  std::vector<float> result(static_cast<size_t>(count));
+  for (float& number : result) number = numbers(random);
+  return result;
+}
+
+// oneDNN's product, with weights as they are or packed ahead.
+class OneDnn {
+ public:
+  OneDnn(const Shape& shape, std::vector<float>& src, std::vector<float>& weights, std::vector<float>& dst, bool packs) {
+    using Desc = dnnl::memory::desc;
+    constexpr auto kType = dnnl::memory::data_type::f32;
+    const Desc a({shape.m, shape.k}, kType, dnnl::memory::dims{shape.k, 1});
+    const Desc b({shape.k, shape.n}, kType, shape.along_k ? dnnl::memory::dims{1, shape.k} : dnnl::memory::dims{shape.n, 1});
+    const Desc c({shape.m, shape.n}, kType, dnnl::memory::dims{shape.n, 1});
+    const Desc any({shape.k, shape.n}, kType, dnnl::memory::format_tag::any);
+    const dnnl::matmul::primitive_desc desc(engine_, a, packs ? any : b, c);
+    src_ = dnnl::memory(a, engine_, src.data());
+    weights_ = dnnl::memory(b, engine_, weights.data());
+    dst_ = dnnl::memory(c, engine_, dst.data());
+    if (desc.weights_desc() != b) {
+      dnnl::memory packed(desc.weights_desc(), engine_);
+      dnnl::reorder(weights_, packed).execute(stream_, weights_, packed);
+      weights_ = packed;
+    }
+    product_ = dnnl::matmul(desc);
+  }
+  void run() {
+    product_.execute(stream_, {{DNNL_ARG_SRC, src_}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DST, dst_}});
+    stream_.wait();
+  }
+
+ private:
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  dnnl::memory src_, weights_, dst_;
+  dnnl::matmul product_;
+};
+
+void measure(const std::string& text, const Options& options, double peak) {
+  const Shape shape = shape_of(text);
+  const lamina::kernel::Contraction contraction = contraction_of(shape);
+  const lamina::cpu::Machine machine = lamina::cpu::host_machine();
+  const ProductRunner runner(contraction, machine, lamina::cpu::choose_product_schedule(contraction, machine, options.threads),
+                             options.threads);
+  std::vector<float> src = random_numbers(shape.m * shape.k), weights = random_numbers(shape.k * shape.n);
+  std::vector<float> dst(static_cast<size_t>(shape.m * shape.n)), other = dst;
+  const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, (runner.scratch_bytes() + 63) / 64 * 64),
+                                                       std::free);
+  const lamina::cpu::Executor executor(options.threads);
+  OneDnn plain(shape, src, weights, other, false), packed(shape, src, weights, other, true);
+  volatile uint64_t sink = 0;
+  const std::vector<double> times =
+      best_times({[&] { runner.run(src.data(), weights.data(), nullptr, dst.data(), scratch.get(), executor); },
+                  [&] { plain.run(); }, [&] { packed.run(); }, [&] { sink = sink + read_all(weights, options.threads); }},
+                 options);
+  const double work = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.k) * static_cast<double>(shape.n);
+  const double bytes = 4e-9 * static_cast<double>(weights.size());
+  std::printf("%-16s %8.1f %7.1f %7.1f %7.1f %6.1f %6.1f   %5.2f %5.2f %5.2f %5.2f\n", text.c_str(), times[0] * 1e6,
+              work / times[0], work / times[1], work / times[2], bytes / times[0], bytes / times[3], times[1] / times[0],
+              times[2] / times[0], peak == 0 ? 0 : work / times[0] / peak, times[3] / times[0]);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = options_of(argc, argv);
+  omp_set_num_threads(options.threads);
+  const double most = peak(options);
+  std::printf("f32, %d threads, peak %.1f GF/s\n", options.threads, most);
+  std::printf("%-16s %8s %7s %7s %7s %6s %6s   %s\n", "shape", "us", "GF/s", "oneDNN", "packed", "GB/s", "read",
+              "fraction of oneDNN, of packed, of the peak, of reading");
+  for (const std::string& shape : options.shapes) measure(shape, options, most);
+  return 0;
+}
