@@ -323,5 +323,13 @@ TEST(GpuMatmul, LibraryOpsWithoutAKernelAreRefusedByName) {
               HasSubstr("the gpu backend multiplies matrices and has no kernel for Convolution"));
 }
 
+TEST(GpuMatmul, F64IsRefused) {
+  const Graph graph = graph_of({.src = {4, 5}, .weights = {5, 6}, .dtype = DataType::f64, .dst = DataType::f64});
+  const std::vector<Partition> partitions = partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities());
+  ASSERT_EQ(partitions.size(), 1U);
+  EXPECT_FALSE(partitions[0].supported);
+  EXPECT_THAT(partitions[0].unsupported_reason, HasSubstr("the gpu backend multiplies no matrices of f64"));
+}
+
 }  // namespace
 }  // namespace lamina::testing
