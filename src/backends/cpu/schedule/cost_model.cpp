@@ -30,6 +30,14 @@ constexpr double kPerRow = 0.1;
 
 bool contains(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
 
+// The costs of a transposition and of a gather are those of vectors of 16 lanes. Transposing n vectors of n lanes takes log2(n)
+// instructions per vector. A third of a gather does not depend on the number of its lanes.
+constexpr double kFullVector = 16;
+double of_transposed_vector(const Costs& costs, double lanes) {
+  return costs.transpose * std::log2(lanes) / std::log2(kFullVector);
+}
+double of_gathered_vector(const Costs& costs, double lanes) { return costs.gather * (1 + 2 * lanes / kFullVector) / 3; }
+
 // Approximate number of operations on a vector of elements.
 int operations_of(const Node& n) {
   switch (n.kind) {
@@ -127,6 +135,7 @@ CostModel::Walk CostModel::walk_of(const kernel::LoopPlan& plan, int phase) cons
     walk.sums += n.kind == NodeKind::column_sum ? 1 : 0;
     if (n.kind != NodeKind::store) continue;
     walk.stores = true;
+    walk.gathers += is_apart(n) ? 1 : 0;
     if (bits_of(kernel_.arg(n.arg).dtype) < 32) ++walk.conversions;
   }
   for (const kernel::NodeIndex i : plan.nodes(phase)) {
@@ -137,10 +146,20 @@ CostModel::Walk CostModel::walk_of(const kernel::LoopPlan& plan, int phase) cons
     } else {
       walk.operations += operations_of(n);
     }
-    if (is_load(n) && varies_along_row(kernel_, kernel_.arg(n.arg)) && !contains(walk.loads, n.arg))
-      walk.loads.push_back(n.arg);
+    if (!is_load(n) || contains(walk.loads, n.arg) || !(varies_along_row(kernel_, kernel_.arg(n.arg)) || is_apart(n))) continue;
+    walk.loads.push_back(n.arg);
+    const auto reads = [&](const Walk& other) { return contains(other.loads, n.arg); };
+    const bool is_kept = is_one_run(kernel_) && std::any_of(walks_.begin(), walks_.end(), reads);
+    walk.gathers += is_apart(n) && !is_kept ? 1 : 0;
   }
   return walk;
+}
+
+// Whether the elements of a vector along the row are not contiguous in memory.
+bool CostModel::is_apart(const Node& access) const {
+  if (access.kind == NodeKind::load_entry && kernel_.node(access.operands[0]).per_element) return true;
+  const int64_t step = kernel_.arg(access.arg).strides.back();
+  return step != 0 && step != 1;
 }
 
 // Whether rows have separate elements in `arg`. With a single row this holds for all args.
@@ -289,6 +308,7 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
   }
   const double sum = shared_line(s, row, in_strips);  // is written to the level from which it was read
   work.access += walk.sums * vectors * (sum + std::max(costs.write[0], sum - costs.read[0])) / rows_together(walk, s);
+  work.access += walk.gathers * vectors * of_gathered_vector(costs, lane_count(kernel_, s.vector_bits));
   double functions = walk.functions;
   if (row.keeps_functions) {
     functions -= walk.functions_of_before;
@@ -325,34 +345,36 @@ double CostModel::along_row(const Schedule& s) const {
   return std::max(walking.time + seen * row.transfer, row.transfer + seen * walking.busy) + walking.exposed + ends_of_row(s);
 }
 
-// A vector is one position of as many rows as it has lanes.
+// A vector is one position of as many rows as it has lanes. A block is transposed as a whole, even if it is not full.
 double CostModel::across_row(const Schedule& s) const {
   const Costs& costs = machine_.costs;
   const Row row = row_of(s);
   const double lanes = lane_count(kernel_, s.vector_bits);
   const double rows = static_cast<double>(kernel_.extents[static_cast<size_t>(kernel_.outer_rank) - 1]);
   const double filled = rows / (std::ceil(rows / s.rows_per_group) * s.rows_per_group);
-  double of_vector = 0;
+  double of_vector = 0, of_block = 0;
   std::vector<int> loaded;  // expensive loads are kept
   const auto access = [&](int a) {
     const Arg& arg = kernel_.arg(a);
     const int64_t step = arg.strides[static_cast<size_t>(kernel_.outer_rank) - 1];
     const double lines = lanes * bits_of(arg.dtype) / 8 / kLineBytes;
     const double line = step == 0 ? costs.read[0] : lines * read_again(row.rows * row.bytes, row);
-    const bool is_again = contains(loaded, a);
+    const bool is_expensive = step != 0 && step != 1 && !contains(loaded, a);
     loaded.push_back(a);
-    return line + (step <= 1 || is_again ? 0 : arg.strides.back() == 1 ? costs.transpose : costs.gather);
+    of_vector += line + (is_expensive && arg.strides.back() != 1 ? of_gathered_vector(costs, lanes) : 0);
+    of_block += is_expensive && arg.strides.back() == 1 ? of_transposed_vector(costs, lanes) : 0;
   };
   for (const Walk& walk : walks_) {
     of_vector += walk.operations * costs.operation + walk.functions * costs.function + walk.conversions * costs.conversion +
                  walk.sums * costs.fold / 4;
-    for (const int a : walk.loads) of_vector += access(a);
+    for (const int a : walk.loads) access(a);
   }
   for (size_t a = 0; a < kernel_.args.size(); ++a) {
     const Arg& arg = kernel_.args[a];
-    if (arg.output && !arg.column && varies_along_row(kernel_, arg)) of_vector += access(static_cast<int>(a));
+    if (arg.output && !arg.column && varies_along_row(kernel_, arg)) access(static_cast<int>(a));
   }
-  return both(of_vector * size_ / lanes / filled, row.transfer);
+  const double exposed = row.is_in_memory() ? row.read * costs.miss_latency : 0;  // nothing is prefetched
+  return both((of_vector * size_ / lanes + of_block * std::ceil(size_ / lanes)) / filled, row.transfer) + exposed;
 }
 
 double CostModel::nanoseconds_of_row(const Schedule& s) const { return s.transposed ? across_row(s) : along_row(s); }

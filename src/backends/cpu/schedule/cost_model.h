@@ -30,6 +30,7 @@ class CostModel {
   struct Walk {
     std::vector<int> loads;  // args, each once
     int operations = 0, functions = 0, conversions = 0, reductions = 0, sums = 0;
+    int gathers = 0;              // loads and stores of elements that are not contiguous
     int functions_of_before = 0;  // the number of functions that an earlier walk has computed
     bool stores = false;
   };
@@ -37,6 +38,7 @@ class CostModel {
   struct Walking;
   struct Work;
   Walk walk_of(const kernel::LoopPlan& plan, int phase) const;
+  bool is_apart(const kernel::Node& access) const;
   bool is_own(const kernel::Arg& arg) const;
   void count_traffic(const Schedule& schedule, Row& row) const;
   Row row_of(const Schedule& schedule) const;
