@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "interface/status.h"
+
 namespace lamina::gpu {
 
 // Where a vendor's libraries may be: in the folders that environment variables name, and in the usual one.
@@ -36,6 +38,27 @@ class SharedObject {
   void* symbol(const char* name);
   void* handle_ = nullptr;  // never closed, because drivers do not support it
   std::string error_, opened_;
+};
+
+// The functions of a library, which stays open.
+template <typename Api>
+class LoadedApi {
+ public:
+  // find(library, table) fills the table and returns whether the library has all of its functions. `what` names the library
+  // in messages.
+  template <typename Find>
+  LoadedApi(const char* what, const std::vector<std::string>& names, Find find) : library_(names) {
+    if (!library_.is_open() || !find(library_, table_)) fault_ = join(what, ": ", library_.error());
+  }
+  const Api* table(std::string& why) const {
+    why = fault_;
+    return fault_.empty() ? &table_ : nullptr;
+  }
+
+ private:
+  SharedObject library_;
+  Api table_;
+  std::string fault_;
 };
 
 }  // namespace lamina::gpu

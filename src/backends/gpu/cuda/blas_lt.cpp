@@ -156,19 +156,13 @@ bool asks_for_blas_lt() {
 }
 
 const LtApi* lt_api(std::string& why) {
-  static std::string fault;
-  static const LtApi* const loaded = []() -> const LtApi* {
-    static SharedObject library(names_of_library("libcublasLt", {"13", "12", "11"}));
-    static LtApi table;
-    bool complete = library.is_open();
-#define LAMINA_FIND(result, symbol, member, parameters) complete = complete && library.find(#symbol, table.member);
-    LAMINA_CUBLASLT_FUNCTIONS(LAMINA_FIND)
+  static const LoadedApi<LtApi> loaded("cuBLASLt", names_of_library("libcublasLt", {"13", "12", "11"}),
+                                       [](SharedObject& library, LtApi& table) {
+#define LAMINA_FIND(result, symbol, member, parameters) &&library.find(#symbol, table.member)
+                                         return true LAMINA_CUBLASLT_FUNCTIONS(LAMINA_FIND);
 #undef LAMINA_FIND
-    if (!complete) fault = join("cuBLASLt: ", library.error());
-    return complete ? &table : nullptr;
-  }();
-  why = fault;
-  return loaded;
+                                       });
+  return loaded.table(why);
 }
 
 std::optional<LtProblem> lt_problem(const kernel::MatmulStack& stack) {

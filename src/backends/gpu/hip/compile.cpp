@@ -6,20 +6,15 @@
 namespace lamina::gpu::hip {
 
 const HiprtcApi* hiprtc_api(std::string& why) {
-  static std::string fault;
-  static const HiprtcApi* const loaded = []() -> const HiprtcApi* {
-    static SharedObject library(
-        names_of_library("libhiprtc", {"7", "6", "5"}, {.variables = {"ROCM_PATH", "HIP_PATH"}, .usual_folder = "/opt/rocm"}));
-    static HiprtcApi table;
-    bool complete = library.is_open();
-#define LAMINA_FIND(result, symbol, member, parameters) complete = complete && library.find(#symbol, table.member);
-    LAMINA_HIPRTC_FUNCTIONS(LAMINA_FIND)
+  static const LoadedApi<HiprtcApi> loaded(
+      "hipRTC, the run-time compiler of ROCm",
+      names_of_library("libhiprtc", {"7", "6", "5"}, {.variables = {"ROCM_PATH", "HIP_PATH"}, .usual_folder = "/opt/rocm"}),
+      [](SharedObject& library, HiprtcApi& table) {
+#define LAMINA_FIND(result, symbol, member, parameters) &&library.find(#symbol, table.member)
+        return true LAMINA_HIPRTC_FUNCTIONS(LAMINA_FIND);
 #undef LAMINA_FIND
-    if (!complete) fault = join("hipRTC, the run-time compiler of ROCm: ", library.error());
-    return complete ? &table : nullptr;
-  }();
-  why = fault;
-  return loaded;
+      });
+  return loaded.table(why);
 }
 
 std::string compile(const HiprtcApi& hiprtc, const std::string& symbol, const std::string& text,

@@ -12,19 +12,13 @@
 namespace lamina::gpu::opencl {
 
 const Api* api(std::string& why) {
-  static std::string fault;
-  static const Api* const loaded = []() -> const Api* {
-    static SharedObject library({"libOpenCL.so.1", "libOpenCL.so"});
-    static Api table;
-    bool complete = library.is_open();
-#define LAMINA_FIND(result, name, parameters) complete = complete && library.find("cl" #name, table.name);
-    LAMINA_OPENCL_FUNCTIONS(LAMINA_FIND)
+  static const LoadedApi<Api> loaded("the OpenCL loader", {"libOpenCL.so.1", "libOpenCL.so"},
+                                     [](SharedObject& library, Api& table) {
+#define LAMINA_FIND(result, name, parameters) &&library.find("cl" #name, table.name)
+                                       return true LAMINA_OPENCL_FUNCTIONS(LAMINA_FIND);
 #undef LAMINA_FIND
-    if (!complete) fault = join("the OpenCL loader: ", library.error());
-    return complete ? &table : nullptr;
-  }();
-  why = fault;
-  return loaded;
+                                     });
+  return loaded.table(why);
 }
 
 namespace {
