@@ -8,7 +8,6 @@
 #include <map>
 
 #include "interface/status.h"
-#include "kernels/dialect/host.h"
 #include "kernels/interpret_values.h"
 #include "kernels/loop_plan.h"
 #include "kernels/numerics.h"
@@ -57,8 +56,8 @@ class Accumulator {
     switch (how_) {
       case Reduction::sum: return rounded(a + b, static_cast<float>(a) + static_cast<float>(b));
       case Reduction::product: return rounded(a * b, static_cast<float>(a) * static_cast<float>(b));
-      case Reduction::maximum: return dialect::lm_maximum_f64(a, b);
-      case Reduction::minimum: return dialect::lm_minimum_f64(a, b);
+      case Reduction::maximum: return maximum(a, b);
+      case Reduction::minimum: return minimum(a, b);
     }
     return 0;
   }

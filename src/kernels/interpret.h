@@ -4,7 +4,7 @@
 // The results equal those of the CPU backend bit for bit, apart from NaN payloads. Sums inside a row use 64 lanes in blocks
 // of 4096 elements, which are combined in f64. Mean and variance use two walks; a row of several blocks is walked twice per
 // block, and the blocks' moments are joined. Column sums use blocks of 64 rows and a binary tree. The elementary functions
-// are those of kernels/dialect. A backend with another order of summation is compared within a tolerance where the kernel
+// are those of kernels/math. A backend with another order of summation is compared within a tolerance where the kernel
 // reduces, and bitwise elsewhere.
 #pragma once
 

@@ -7,25 +7,14 @@
 #include "interface/small_float.h"
 #include "interface/status.h"
 #include "kernels/builder.h"
-#include "kernels/dialect/host.h"
+#include "kernels/math/host_convert.h"
 
 namespace lamina::kernel {
 
 namespace {
 
-using namespace dialect;
-
-// A NaN operand is returned. If both operands are zeros, the second is returned.
-template <typename Real>
-Real maximum(Real a, Real b) {
-  return a != a || a > b ? a : b;
-}
-template <typename Real>
-Real minimum(Real a, Real b) {
-  return a != a || a < b ? a : b;
-}
-
 // Four-bit elements, two per byte. The element with the even index is in the low half.
+int read_nibble(const void* data, int64_t index) { return load_element<uint8_t>(data, index / 2) >> index % 2 * 4 & 15; }
 void write_nibble(void* data, int64_t index, uint8_t value) {
   const int64_t shift = index % 2 * 4;
   const int kept = load_element<uint8_t>(data, index / 2) & (0xf0 >> shift);
@@ -35,35 +24,25 @@ void write_nibble(void* data, int64_t index, uint8_t value) {
 Scalar real_scalar(double value) { return {value, 0}; }
 Scalar integer_scalar(int64_t value) { return {0, value}; }
 
-// Calls one of the dialect's conversions from float or double.
-#define LAMINA_FROM_REAL(name)                    \
-  [value] {                                       \
-    if constexpr (sizeof(Real) == sizeof(double)) \
-      return lm_##name##_from_f64(value);         \
-    else                                          \
-      return lm_##name##_from_f32(value);         \
-  }()
-
 template <typename Real>
 void store_real(DataType dtype, void* data, int64_t index, Real value) {
   switch (dtype) {
     case DataType::f64: return store_element(data, index, static_cast<double>(value));
     case DataType::f32: return store_element(data, index, static_cast<float>(value));
 #define LAMINA_STORE(name, Bits, ...) \
-  case DataType::name: return store_element(data, index, LAMINA_FROM_REAL(name));
+  case DataType::name: return store_element(data, index, static_cast<Bits>(math::host_small_float(value, dtype)));
       LAMINA_SMALL_FLOATS(LAMINA_STORE)
 #undef LAMINA_STORE
-    case DataType::s8: return store_element(data, index, LAMINA_FROM_REAL(s8));
-    case DataType::u8: return store_element(data, index, LAMINA_FROM_REAL(u8));
-    case DataType::s4: return write_nibble(data, index, LAMINA_FROM_REAL(s4));
-    case DataType::u4: return write_nibble(data, index, LAMINA_FROM_REAL(u4));
-    case DataType::s32: return store_element(data, index, LAMINA_FROM_REAL(s32));
-    case DataType::s64: return store_element(data, index, LAMINA_FROM_REAL(s64));
+    case DataType::s8: return store_element(data, index, static_cast<int8_t>(math::host_narrow_integer(value, 8, true)));
+    case DataType::u8: return store_element(data, index, static_cast<uint8_t>(math::host_narrow_integer(value, 8, false)));
+    case DataType::s4: return write_nibble(data, index, static_cast<uint8_t>(math::host_narrow_integer(value, 4, true) & 15));
+    case DataType::u4: return write_nibble(data, index, static_cast<uint8_t>(math::host_narrow_integer(value, 4, false) & 15));
+    case DataType::s32: return store_element(data, index, static_cast<int32_t>(math::host_wide_integer(value, 32)));
+    case DataType::s64: return store_element(data, index, math::host_wide_integer(value, 64));
     case DataType::boolean: return store_element(data, index, static_cast<uint8_t>(value != 0));
     default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter cannot store ", lamina::name_of(dtype)));
   }
 }
-#undef LAMINA_FROM_REAL
 
 template <typename Real>
 Real round_trip(DataType dtype, Real value) {
@@ -84,13 +63,13 @@ Scalar cast_scalar(Scalar value, Type from, Type to) {
     case Type::boolean: return integer_scalar(from_real ? value.real != 0 : value.integer != 0);
     case Type::s32:
       if (from_real)
-        return integer_scalar(from == Type::f32 ? lm_s32_from_f32(static_cast<float>(value.real))
-                                                : lm_s32_from_f64(value.real));
+        return integer_scalar(from == Type::f32 ? math::host_wide_integer(static_cast<float>(value.real), 32)
+                                                : math::host_wide_integer(value.real, 32));
       return integer_scalar(static_cast<int32_t>(value.integer));
     case Type::s64:
       if (from_real)
-        return integer_scalar(from == Type::f32 ? lm_s64_from_f32(static_cast<float>(value.real))
-                                                : lm_s64_from_f64(value.real));
+        return integer_scalar(from == Type::f32 ? math::host_wide_integer(static_cast<float>(value.real), 64)
+                                                : math::host_wide_integer(value.real, 64));
       return value;
   }
   return {};
@@ -163,7 +142,7 @@ Scalar map_integer(const Node& node, Type type, std::span<const Scalar> operands
     case MapOp::greater_equal: return integer_scalar(compare(node.op, a, b));
     case MapOp::logical_and: return integer_scalar(a & b);
     case MapOp::logical_not: return integer_scalar(a == 0);
-    case MapOp::philox_word: return integer_scalar(lm_philox_word(a, b, operands[2].integer));
+    case MapOp::philox_word: return integer_scalar(math::host_philox_word(a, b, operands[2].integer));
     default: throw Error(Status::runtime_error, join("bug in lamina: ", name_of(node.op), " of integers"));
   }
 }
@@ -175,13 +154,14 @@ Scalar load_scalar(DataType dtype, const void* data, int64_t index) {
     case DataType::f64: return real_scalar(load_element<double>(data, index));
     case DataType::f32: return real_scalar(static_cast<double>(load_element<float>(data, index)));
 #define LAMINA_LOAD(name, Bits, ...) \
-  case DataType::name: return real_scalar(static_cast<double>(lm_f32_from_##name(load_element<Bits>(data, index))));
+  case DataType::name:               \
+    return real_scalar(static_cast<double>(math::host_from_small_float(load_element<Bits>(data, index), dtype)));
       LAMINA_SMALL_FLOATS(LAMINA_LOAD)
 #undef LAMINA_LOAD
     case DataType::s8: return real_scalar(load_element<int8_t>(data, index));
     case DataType::u8: return real_scalar(load_element<uint8_t>(data, index));
-    case DataType::s4: return real_scalar(static_cast<double>(lm_f32_from_s4(load_element<uint8_t>(data, index / 2), index)));
-    case DataType::u4: return real_scalar(static_cast<double>(lm_f32_from_u4(load_element<uint8_t>(data, index / 2), index)));
+    case DataType::s4: return real_scalar((read_nibble(data, index) ^ 8) - 8);
+    case DataType::u4: return real_scalar(read_nibble(data, index));
     case DataType::s32: return integer_scalar(load_element<int32_t>(data, index));
     case DataType::s64: return integer_scalar(load_element<int64_t>(data, index));
     case DataType::boolean: return integer_scalar(load_element<uint8_t>(data, index) != 0);
@@ -208,7 +188,7 @@ Scalar constant_scalar(const Node& node) {
 Scalar map_scalar(const Node& node, Type operand_type, std::span<const Scalar> operands) {
   if (node.op == MapOp::select) return operands[0].integer != 0 ? operands[1] : operands[2];
   if (node.op == MapOp::cast) return cast_scalar(operands[0], operand_type, node.type);
-  if (node.op == MapOp::cast_to_odd) return real_scalar(lm_odd_f64_from_s64(operands[0].integer));
+  if (node.op == MapOp::cast_to_odd) return real_scalar(math::host_odd_from_integer(operands[0].integer));
   if (operand_type == Type::f32) return map_real<float>(node, operands);
   return operand_type == Type::f64 ? map_real<double>(node, operands) : map_integer(node, operand_type, operands);
 }

@@ -20,4 +20,14 @@ Scalar constant_scalar(const Node& node);
 // operand_type: the type of operand 0
 Scalar map_scalar(const Node& node, Type operand_type, std::span<const Scalar> operands);
 
+// A NaN operand is returned. If both operands are zeros, the second is returned.
+template <typename Real>
+Real maximum(Real a, Real b) {
+  return a != a || a > b ? a : b;
+}
+template <typename Real>
+Real minimum(Real a, Real b) {
+  return a != a || a < b ? a : b;
+}
+
 }  // namespace lamina::kernel

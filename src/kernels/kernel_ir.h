@@ -104,8 +104,8 @@ DataType data_precision(const Kernel& kernel, NodeIndex root);
 const char* name_of(MapOp op);
 const char* name_of(Type type);
 const char* name_of(CostClass cost);
-CostClass cost_of(
-    const Node& node);  // as math/map_ops.def says; see cost_classes in loop_plan.h for values made of random words
+// As math/map_ops.def says; see cost_classes in loop_plan.h for values made of random words.
+CostClass cost_of(const Node& node);
 // The result type of a map with these operand types. `chosen`: the type in the node, for a cast.
 Type result_of(MapOp op, Type first, Type second, Type chosen);
 // Describes what is wrong with the type of the node or of its operands, which precede it in the kernel; or "".

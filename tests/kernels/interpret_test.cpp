@@ -9,7 +9,7 @@
 
 #include "interface/status.h"
 #include "kernels/builder.h"
-#include "kernels/dialect/host.h"
+#include "kernels/math/host_convert.h"
 
 namespace lamina::kernel {
 namespace {
@@ -76,42 +76,24 @@ TEST(Interpret, ReadsTablesInsideTheirEnds) {
   EXPECT_THROW(interpret(kernel_with_table(3), args), Error);
 }
 
-// The dialect's conversions equal those of the interface: all codes of the small types, and floats around every step.
-class DialectConversions : public ::testing::TestWithParam<DataType> {};
+// Conversions equal those of the interface: all codes of the small types, and floats around every step.
+class HostConversions : public ::testing::TestWithParam<DataType> {};
 
-double dialect_value(DataType type, uint16_t code) {
-  switch (type) {
-    case DataType::bf16: return static_cast<double>(dialect::lm_f32_from_bf16(code));
-    case DataType::f16: return static_cast<double>(dialect::lm_f32_from_f16(code));
-    case DataType::f8_e5m2: return static_cast<double>(dialect::lm_f32_from_f8_e5m2(static_cast<uint8_t>(code)));
-    default: return static_cast<double>(dialect::lm_f32_from_f8_e4m3(static_cast<uint8_t>(code)));
-  }
-}
-
-uint16_t dialect_code(DataType type, double value) {
-  switch (type) {
-    case DataType::bf16: return dialect::lm_bf16_from_f64(value);
-    case DataType::f16: return dialect::lm_f16_from_f64(value);
-    case DataType::f8_e5m2: return dialect::lm_f8_e5m2_from_f64(value);
-    default: return dialect::lm_f8_e4m3_from_f64(value);
-  }
-}
-
-TEST_P(DialectConversions, AreTheInterfaces) {
+TEST_P(HostConversions, AreTheInterfaces) {
   const DataType type = GetParam();
   const int codes = 1 << bits_of(type);
   const auto expect_same_code = [&](double value) {
     uint16_t stored = 0;
     store_from_double(type, &stored, 0, value);
-    ASSERT_EQ(dialect_code(type, value), stored) << value;
+    ASSERT_EQ(math::host_small_float(value, type), stored) << value;
     const auto narrow = static_cast<float>(value);
     store_from_double(type, &stored, 0, static_cast<double>(narrow));
-    ASSERT_EQ(dialect_code(type, static_cast<double>(narrow)), stored) << narrow;
+    ASSERT_EQ(math::host_small_float(narrow, type), stored) << narrow;
   };
   for (int code = 0; code < codes; ++code) {
     const auto raw = static_cast<uint16_t>(code);
     const double value = load_as_double(type, &raw, 0);
-    const double actual = dialect_value(type, raw);
+    const auto actual = static_cast<double>(math::host_from_small_float(raw, type));
     ASSERT_TRUE(actual == value || (std::isnan(actual) && std::isnan(value))) << code;
     ASSERT_TRUE(std::isnan(value) || std::signbit(actual) == std::signbit(value)) << code;
     if (!std::isfinite(value)) continue;
@@ -126,28 +108,28 @@ TEST_P(DialectConversions, AreTheInterfaces) {
     expect_same_code(far);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, DialectConversions,
+INSTANTIATE_TEST_SUITE_P(Types, HostConversions,
                          ::testing::Values(DataType::bf16, DataType::f16, DataType::f8_e5m2, DataType::f8_e4m3),
                          [](const auto& test) { return std::string(lamina::name_of(test.param)); });
 
-TEST(DialectConversions, IntegersSaturateAndRoundHalfToEven) {
+TEST(HostConversions, IntegersSaturateAndRoundHalfToEven) {
   const auto expect_same = [](double value) {
+    const auto narrow = static_cast<float>(value);
+    for (const DataType type : {DataType::s8, DataType::u8, DataType::s4, DataType::u4}) {
+      uint8_t stored = 0;
+      store_from_double(type, &stored, 0, value);
+      const int width = bits_of(type);
+      const bool is_signed = kind_of(type) == TypeKind::signed_integer;
+      const uint32_t mask = (1U << width) - 1;
+      EXPECT_EQ(math::host_narrow_integer(value, width, is_signed) & mask, stored) << value;
+      EXPECT_EQ(math::host_narrow_integer(narrow, width, is_signed) & mask, stored) << value;
+    }
     int64_t stored = 0;
-    store_from_double(DataType::s8, &stored, 0, value);
-    EXPECT_EQ(dialect::lm_s8_from_f64(value), static_cast<int8_t>(stored)) << value;
-    EXPECT_EQ(dialect::lm_s8_from_f32(static_cast<float>(value)), static_cast<int8_t>(stored)) << value;
-    store_from_double(DataType::u8, &stored, 0, value);
-    EXPECT_EQ(dialect::lm_u8_from_f32(static_cast<float>(value)), static_cast<uint8_t>(stored)) << value;
-    stored = 0;
-    store_from_double(DataType::s4, &stored, 0, value);
-    EXPECT_EQ(dialect::lm_s4_from_f32(static_cast<float>(value)), static_cast<uint8_t>(stored)) << value;
-    stored = 0;
-    store_from_double(DataType::u4, &stored, 0, value);
-    EXPECT_EQ(dialect::lm_u4_from_f64(value), static_cast<uint8_t>(stored)) << value;
     store_from_double(DataType::s32, &stored, 0, value);
-    EXPECT_EQ(dialect::lm_s32_from_f32(static_cast<float>(value)), static_cast<int32_t>(stored)) << value;
+    EXPECT_EQ(math::host_wide_integer(narrow, 32), static_cast<int32_t>(stored)) << value;
+    EXPECT_EQ(math::host_wide_integer(value, 32), static_cast<int32_t>(stored)) << value;
     store_from_double(DataType::s64, &stored, 0, value);
-    EXPECT_EQ(dialect::lm_s64_from_f64(value), stored) << value;
+    EXPECT_EQ(math::host_wide_integer(value, 64), stored) << value;
   };
   for (const double value : {0.0,
                              0.5,

@@ -39,10 +39,7 @@ const std::vector<Module>& modules() {
       {"passes", {"src/passes/"}, {"passes/fusion", "passes/patterns", "passes/core", "interface"}},
 
       {"kernels/math", {"src/kernels/math/"}, {"interface"}},
-      {"kernels/dialect", {"src/kernels/dialect/"}, {"kernels/math"}},
-      {"kernels",
-       {"src/kernels/"},
-       {"kernels/dialect", "kernels/math", "passes", "passes/tiling", "passes/fusion", "passes/core", "interface"}},
+      {"kernels", {"src/kernels/"}, {"kernels/math", "passes", "passes/tiling", "passes/fusion", "passes/core", "interface"}},
       {"kernels/ops", {"src/kernels/ops/"}, {"kernels", "kernels/math", "interface"}},
 
       {"backends", {"src/backends/"}, {"handles", "kernels", "passes/core", "interface"}},
@@ -91,9 +88,7 @@ const std::vector<Module>& modules() {
 
       {"gpu/languages", {"src/backends/gpu/languages/"}, {}},
       {"gpu/schedule", {"src/backends/gpu/schedule/"}, {"backends/schedule", "kernels", "interface"}},
-      {"gpu/emit",
-       {"src/backends/gpu/emit/"},
-       {"gpu/languages", "gpu/schedule", "kernels", "kernels/dialect", "kernels/math", "interface"}},
+      {"gpu/emit", {"src/backends/gpu/emit/"}, {"gpu/languages", "gpu/schedule", "kernels", "kernels/math", "interface"}},
       {"gpu",
        {"src/backends/gpu/"},
        {"gpu/emit", "gpu/languages", "gpu/schedule", "backends/tune", "backends/cache", "handles", "backends", "kernels",

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -55,12 +56,22 @@ struct HostLanes {
   static Integer integer_add(Integer a, Integer b) { return a + b; }
   static Integer integer_sub(Integer a, Integer b) { return a - b; }
   static Integer integer_and(Integer a, Integer b) { return a & b; }
+  static Integer integer_or(Integer a, Integer b) { return a | b; }
   static Integer integer_xor(Integer a, Integer b) { return a ^ b; }
   static Integer shift_left(Integer a, int count) { return a << count; }
   static Integer shift_right(Integer a, int count) { return a >> count; }
   static Integer signed_shift_right(Integer a, int count) { return static_cast<Integer>(static_cast<Signed>(a) >> count); }
   static bool integer_is_zero(Integer a) { return a == 0; }
+  static bool integer_less(Integer a, Integer b) { return a < b; }
   static bool signed_greater(Integer a, Integer b) { return static_cast<Signed>(a) > static_cast<Signed>(b); }
+
+  static Integer word_product(Integer a, uint32_t factor) { return static_cast<uint32_t>(a) * uint64_t{factor}; }
+  static Integer broadcast(Integer a) { return a; }
+  // A whole number as an integer of `width` bits, or an end of their range.
+  static int64_t to_signed(T inside, int width, bool is_above, bool is_below) {
+    const int64_t largest = std::numeric_limits<int64_t>::max() >> (64 - width);
+    return is_above ? largest : is_below ? -largest - 1 : static_cast<int64_t>(inside);
+  }
 
   static HostLanes<double> wide() { return {}; }
   static double widen(T x) { return static_cast<double>(x); }
@@ -89,12 +100,6 @@ T host_function(MapOp op, double parameter, std::span<const T> operands) {
   std::array<Real<HostLanes<T>>, 3> values;
   for (size_t i = 0; i < operands.size(); ++i) values[i] = {&lanes, operands[i]};
   return function_value<HostLanes<T>>(op, parameter, std::span(values).first(operands.size())).value;
-}
-
-template <typename T>
-T host_round_half_even(T x) {
-  constexpr HostLanes<T> lanes;
-  return round_half_even(Real<HostLanes<T>>{&lanes, x}).value;
 }
 
 }  // namespace lamina::kernel::math

@@ -2,7 +2,7 @@
 // what a number is and how one operation on it is done:
 //   HostLanes (math/host_lanes.h)               a float or double of this process: the interpreter
 //   FloatLanes (backends/cpu/vector/lanes.h)    an LLVM value, scalar or vector: the CPU back end emits IR
-//   TextLanes (backends/gpu/emit/math_text.cpp) a variable of a C function: CUDA and OpenCL
+//   TextLanes (backends/gpu/emit/math_text.cpp) a variable of a C function: CUDA, HIP and OpenCL
 // Every operation rounds once, fused multiply-adds are written as such, and division and square root are exact. So the three
 // have the same bits.
 //
@@ -40,22 +40,31 @@ struct Bits {
   friend Bits operator+(const Bits& a, const Bits& b) { return {a.lanes, a.lanes->integer_add(a.value, b.value)}; }
   friend Bits operator-(const Bits& a, const Bits& b) { return {a.lanes, a.lanes->integer_sub(a.value, b.value)}; }
   friend Bits operator&(const Bits& a, const Bits& b) { return {a.lanes, a.lanes->integer_and(a.value, b.value)}; }
+  friend Bits operator|(const Bits& a, const Bits& b) { return {a.lanes, a.lanes->integer_or(a.value, b.value)}; }
   friend Bits operator^(const Bits& a, const Bits& b) { return {a.lanes, a.lanes->integer_xor(a.value, b.value)}; }
   friend Bits operator+(const Bits& a, uint64_t b) { return a + a.like(b); }
   friend Bits operator-(const Bits& a, uint64_t b) { return a - a.like(b); }
   friend Bits operator-(uint64_t a, const Bits& b) { return b.like(a) - b; }
   friend Bits operator&(const Bits& a, uint64_t b) { return a & a.like(b); }
+  friend Bits operator|(const Bits& a, uint64_t b) { return a | a.like(b); }
   friend Bits operator<<(const Bits& a, int count) { return {a.lanes, a.lanes->shift_left(a.value, count)}; }
   friend Bits operator>>(const Bits& a, int count) { return {a.lanes, a.lanes->shift_right(a.value, count)}; }
   // Copies the sign bit.
   friend Bits signed_shift_right(const Bits& a, int count) { return {a.lanes, a.lanes->signed_shift_right(a.value, count)}; }
   friend Mask<L> is_zero(const Bits& a) { return {a.lanes, a.lanes->integer_is_zero(a.value)}; }
+  // Of unsigned integers.
+  friend Mask<L> operator<(const Bits& a, uint64_t b) { return {a.lanes, a.lanes->integer_less(a.value, a.lanes->integer(b))}; }
+  friend Mask<L> operator>(const Bits& a, uint64_t b) { return {a.lanes, a.lanes->integer_less(a.lanes->integer(b), a.value)}; }
   friend Mask<L> signed_greater(const Bits& a, uint64_t b) {
     return {a.lanes, a.lanes->signed_greater(a.value, a.lanes->integer(b))};
   }
   friend Bits select(const Mask<L>& m, const Bits& a, const Bits& b) {
     return {m.lanes, m.lanes->integer_select(m.value, a.value, b.value)};
   }
+  // The low 32 bits times the factor, in integers of 64 bits.
+  friend Bits word_product(const Bits& a, uint32_t factor) { return {a.lanes, a.lanes->word_product(a.value, factor)}; }
+  // A scalar in every lane of `like`. A value of as many lanes does not change.
+  friend Bits broadcast(const Bits& a, const Bits& like) { return {like.lanes, like.lanes->broadcast(a.value)}; }
 };
 
 template <typename L>
@@ -131,8 +140,8 @@ Real<L> with_rare(const Mask<L>& is_rare, const Real<L>& usual, Rare rare) {
 }
 
 // state = body(i, state) for i from 0 to count - 1. In C text, this is a loop.
-template <typename L, size_t N, typename Body>
-std::array<Real<L>, N> repeat(int count, const std::array<Real<L>, N>& start, Body body) {
+template <template <typename> typename Number, typename L, size_t N, typename Body>
+std::array<Number<L>, N> repeat(int count, const std::array<Number<L>, N>& start, Body body) {
   return start[0].lanes->repeat(count, start, body);
 }
 

@@ -21,6 +21,21 @@ uint64_t FloatLanes::bits_of(double value) const {
   return double_ ? std::bit_cast<uint64_t>(value) : std::bit_cast<uint32_t>(static_cast<float>(value));
 }
 
+llvm::Value* FloatLanes::broadcast(V x) const {
+  const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
+  if (vector == nullptr || x->getType()->isVectorTy()) return x;
+  return b_.CreateVectorSplat(vector->getNumElements(), x);
+}
+
+// A whole number as an integer of `width` bits, or an end of their range.
+llvm::Value* FloatLanes::to_signed(V inside, int width, V is_above, V is_below) const {
+  const auto bits = static_cast<unsigned>(width);
+  llvm::Type* const type = type_->getWithNewType(b_.getIntNTy(bits));
+  V const largest = llvm::ConstantInt::get(type, llvm::APInt::getSignedMaxValue(bits));
+  V const smallest = llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(bits));
+  return select(is_below, smallest, select(is_above, largest, b_.CreateFPToSI(inside, type)));
+}
+
 std::optional<llvm::Value*> FloatLanes::scale_by_power(V x, V k) const {
   if (target_->hooks == nullptr || target_->hooks->scale_by_power == nullptr) return {};
   llvm::Value* const scaled = target_->hooks->scale_by_power(b_, x, k);

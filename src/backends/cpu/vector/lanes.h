@@ -29,7 +29,6 @@ class FloatLanes {
   llvm::Type* type() const { return type_; }
   llvm::Type* int_type() const { return int_type_; }
   bool is_double() const { return double_; }
-  int mantissa_bits() const { return double_ ? 52 : 23; }
 
   V constant(double value) const;
   V integer(uint64_t value) const { return llvm::ConstantInt::get(int_type_, value); }
@@ -45,8 +44,6 @@ class FloatLanes {
   V div(V x, V y) const { return b_.CreateFDiv(x, y); }
   V neg(V x) const { return b_.CreateFNeg(x); }
   V fma(V x, V y, V z) const { return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {x, y, z}); }
-  V add(V x, double y) const { return add(x, constant(y)); }
-  V sub(V x, double y) const { return sub(x, constant(y)); }
   V abs(V x) const { return b_.CreateIntrinsic(llvm::Intrinsic::fabs, {type_}, {x}); }
   V sqrt(V x) const { return b_.CreateIntrinsic(llvm::Intrinsic::sqrt, {type_}, {x}); }
   V copysign(V magnitude, V sign) const { return b_.CreateIntrinsic(llvm::Intrinsic::copysign, {type_}, {magnitude, sign}); }
@@ -56,24 +53,27 @@ class FloatLanes {
   V greater(V x, V y) const { return b_.CreateFCmpOGT(x, y); }
   V greater_equal(V x, V y) const { return b_.CreateFCmpOGE(x, y); }
   V equal(V x, V y) const { return b_.CreateFCmpOEQ(x, y); }
-  V less(V x, double y) const { return less(x, constant(y)); }
   V is_nan(V x) const { return b_.CreateFCmpUNO(x, x); }
   V mask_not(V m) const { return b_.CreateNot(m); }
   V mask_and(V m, V n) const { return b_.CreateAnd(m, n); }
   V select(V condition, V x, V y) const { return b_.CreateSelect(condition, x, y); }
   V integer_select(V condition, V x, V y) const { return select(condition, x, y); }
-  V at_least(V x, double low) const { return select(less(x, low), constant(low), x); }
-  V at_most(V x, double high) const { return select(greater(x, constant(high)), constant(high), x); }
 
   V integer_add(V x, V y) const { return b_.CreateAdd(x, y); }
   V integer_sub(V x, V y) const { return b_.CreateSub(x, y); }
   V integer_and(V x, V y) const { return b_.CreateAnd(x, y); }
+  V integer_or(V x, V y) const { return b_.CreateOr(x, y); }
   V integer_xor(V x, V y) const { return b_.CreateXor(x, y); }
   V shift_left(V x, int count) const { return b_.CreateShl(x, integer(static_cast<uint64_t>(count))); }
   V shift_right(V x, int count) const { return b_.CreateLShr(x, integer(static_cast<uint64_t>(count))); }
   V signed_shift_right(V x, int count) const { return b_.CreateAShr(x, integer(static_cast<uint64_t>(count))); }
   V integer_is_zero(V x) const { return b_.CreateICmpEQ(x, integer(0)); }
+  V integer_less(V x, V y) const { return b_.CreateICmpULT(x, y); }
   V signed_greater(V x, V y) const { return b_.CreateICmpSGT(x, y); }
+
+  V word_product(V x, uint32_t factor) const { return b_.CreateMul(b_.CreateAnd(x, integer(0xffffffff)), integer(factor)); }
+  V broadcast(V x) const;
+  V to_signed(V inside, int width, V is_above, V is_below) const;
 
   FloatLanes wide() const { return {b_, type_->getWithNewType(b_.getDoubleTy()), target_}; }
   V widen(V x) const { return b_.CreateFPExt(x, wide().type()); }

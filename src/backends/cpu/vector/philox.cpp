@@ -1,92 +1,68 @@
-// All arithmetic is in lanes of 64 bits, whose low halves contain the words. A product of two words yields the next round's
-// words in its two halves, so no lanes are converted.
 #include "backends/cpu/vector/philox.h"
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "backends/cpu/vector/lanes.h"
 #include "interface/status.h"
+#include "kernels/math/philox.h"
 
 namespace lamina::cpu {
 namespace {
 
 using llvm::Value;
 using Builder = llvm::IRBuilder<>;
-using Words = std::array<Value*, 4>;  // in the low halves; the high halves are undefined
-using Key = std::array<Value*, 2>;
+using Bits = kernel::math::Bits<FloatLanes>;
+using State = kernel::math::PhiloxState<FloatLanes>;
 
-constexpr int kRounds = 10;
+// The generator for the blocks of each lane. `seed` and `offset` are scalars or as wide as `block`.
+class Philox {
+ public:
+  Philox(Builder& b, Value* block, Value* seed, Value* offset)
+      : b_(b),
+        lanes_(lanes_of(block)),
+        of_seed_(lanes_of(seed)),
+        of_offset_(lanes_of(offset)),
+        start_(philox_start(Bits{&lanes_, block}, Bits{&of_seed_, seed}, Bits{&of_offset_, offset})) {}
 
-// A scalar broadcast to the width of `type`. Values with that width do not change.
-Value* widen(Builder& b, Value* value, llvm::Type* type) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
-  if (vector == nullptr || value->getType()->isVectorTy()) return value;
-  return b.CreateVectorSplat(vector->getNumElements(), value);
-}
+  State words() const { return philox_words(start_); }
+  // The rounds as a loop, with a tenth of the code.
+  State words_in_loop() const {
+    llvm::Function* const function = b_.GetInsertBlock()->getParent();
+    llvm::BasicBlock* const before = b_.GetInsertBlock();
+    auto* const head = llvm::BasicBlock::Create(b_.getContext(), "round", function);
+    auto* const after = llvm::BasicBlock::Create(b_.getContext(), "drawn", function);
+    b_.CreateBr(head);
+    b_.SetInsertPoint(head);
+    std::vector<llvm::PHINode*> carried;
+    const auto carry = [&](Value* value) {
+      carried.push_back(b_.CreatePHI(value->getType(), 2));
+      carried.back()->addIncoming(value, before);
+      return carried.back();
+    };
+    Value* const round = carry(b_.getInt32(0));
+    State state = start_;
+    for (Bits& part : state) part.value = carry(part.value);
+    state = philox_round(state);
+    Value* const next = b_.CreateAdd(round, b_.getInt32(1));
+    carried[0]->addIncoming(next, head);
+    for (size_t i = 0; i < state.size(); ++i) carried[i + 1]->addIncoming(state[i].value, head);
+    b_.CreateCondBr(b_.CreateICmpULT(next, b_.getInt32(kernel::math::kPhiloxRounds)), head, after);
+    b_.SetInsertPoint(after);
+    return state;
+  }
+  Value* word_of(const State& words, Value* index) const { return philox_word_of(words, Bits{&lanes_, index}).value; }
 
-Value* high_half(Builder& b, Value* value) { return b.CreateLShr(value, 32); }
-Value* low_half(Builder& b, Value* value) { return b.CreateAnd(value, uint64_t{0xffffffff}); }
+ private:
+  FloatLanes lanes_of(Value* integers) const { return FloatLanes(b_, integers->getType()->getWithNewType(b_.getDoubleTy())); }
 
-// The other half of the counter is the element's position with its two lowest bits cleared, which is the same for four
-// neighbours.
-Words counter_of(Builder& b, Value* block, Value* offset) {
-  return {widen(b, offset, block->getType()), widen(b, high_half(b, offset), block->getType()), block, high_half(b, block)};
-}
-Key key_of(Builder& b, Value* seed) { return {seed, high_half(b, seed)}; }  // scalars if the seed is one
-
-void take_round(Builder& b, Words& counter, Key& key) {
-  const auto product = [&](Value* word, uint64_t factor) {
-    return b.CreateMul(low_half(b, word), llvm::ConstantInt::get(word->getType(), factor));
-  };
-  llvm::Type* const type = counter[0]->getType();
-  Value* const x = product(counter[0], 0xD2511F53);
-  Value* const y = product(counter[2], 0xCD9E8D57);
-  counter = {b.CreateXor(b.CreateXor(high_half(b, y), counter[1]), widen(b, key[0], type)), y,
-             b.CreateXor(b.CreateXor(high_half(b, x), counter[3]), widen(b, key[1], type)), x};
-  key = {b.CreateAdd(key[0], llvm::ConstantInt::get(key[0]->getType(), 0x9E3779B9)),
-         b.CreateAdd(key[1], llvm::ConstantInt::get(key[1]->getType(), 0xBB67AE85))};
-}
-
-// Ten rounds in a row.
-Words draw(Builder& b, Value* block, Value* seed, Value* offset) {
-  Words counter = counter_of(b, block, offset);
-  Key key = key_of(b, seed);
-  for (int round = 0; round < kRounds; ++round) take_round(b, counter, key);
-  return counter;
-}
-
-// Ten rounds as a loop, with a tenth of the code.
-Words draw_in_loop(Builder& b, Value* block, Value* seed, Value* offset) {
-  Words counter = counter_of(b, block, offset);
-  Key key = key_of(b, seed);
-  llvm::Function* const function = b.GetInsertBlock()->getParent();
-  llvm::BasicBlock* const before = b.GetInsertBlock();
-  auto* const head = llvm::BasicBlock::Create(b.getContext(), "round", function);
-  auto* const after = llvm::BasicBlock::Create(b.getContext(), "drawn", function);
-  b.CreateBr(head);
-  b.SetInsertPoint(head);
-  std::vector<llvm::PHINode*> carried;
-  const auto carry = [&](Value*& value) {
-    carried.push_back(b.CreatePHI(value->getType(), 2));
-    carried.back()->addIncoming(value, before);
-    value = carried.back();
-  };
-  Value* round = b.getInt32(0);
-  carry(round);
-  for (Value*& word : counter) carry(word);
-  for (Value*& word : key) carry(word);
-  take_round(b, counter, key);
-  round = b.CreateAdd(round, b.getInt32(1));
-  const std::array<Value*, 7> next{round, counter[0], counter[1], counter[2], counter[3], key[0], key[1]};
-  for (size_t i = 0; i < next.size(); ++i) carried[i]->addIncoming(next[i], head);
-  b.CreateCondBr(b.CreateICmpULT(round, b.getInt32(kRounds)), head, after);
-  b.SetInsertPoint(after);
-  return counter;
-}
+  Builder& b_;
+  const FloatLanes lanes_, of_seed_, of_offset_;  // for their integers of 64 bits
+  const State start_;
+};
 
 // The words of each lane, 32 bits each: words 4i .. 4i + 3 belong to lane i.
-Value* interleave(Builder& b, const Words& words, int lanes) {
+Value* interleave(Builder& b, const State& words, int lanes) {
   const auto elements = static_cast<unsigned>(lanes);
   auto* const low_and_high = llvm::FixedVectorType::get(b.getInt32Ty(), 2 * elements);
   auto* const pairs = llvm::FixedVectorType::get(b.getInt64Ty(), elements);
@@ -100,7 +76,7 @@ Value* interleave(Builder& b, const Words& words, int lanes) {
         b.CreateShuffleVector(b.CreateBitCast(first, low_and_high), b.CreateBitCast(second, low_and_high), low_of_two);
     return b.CreateBitCast(both, pairs);
   };
-  Value* const all = b.CreateShuffleVector(pair(words[0], words[1]), pair(words[2], words[3]), order);
+  Value* const all = b.CreateShuffleVector(pair(words[0].value, words[1].value), pair(words[2].value, words[3].value), order);
   return b.CreateBitCast(all, llvm::FixedVectorType::get(b.getInt32Ty(), 4 * elements));
 }
 
@@ -109,7 +85,7 @@ Value* draw_side_by_side(Builder& b, Value* begin, int calls, Value* seed, Value
   llvm::SmallVector<llvm::Constant*, 16> steps;
   for (int i = 0; i < calls; ++i) steps.push_back(b.getInt64(static_cast<uint64_t>(4 * i)));
   Value* const blocks = b.CreateAdd(b.CreateVectorSplat(static_cast<unsigned>(calls), begin), llvm::ConstantVector::get(steps));
-  return interleave(b, draw(b, blocks, seed, offset), calls);
+  return interleave(b, Philox(b, blocks, seed, offset).words(), calls);
 }
 
 // All words but the first `begin` (0 to 3) of `words`, followed by as many of `after`. If `begin` is known to be 0, LLVM
@@ -135,11 +111,8 @@ Value* words_from(Builder& b, Value* words, Value* after, Value* begin) {
 }  // namespace
 
 Value* emit_philox_word(Builder& b, Value* index, Value* seed, Value* offset) {
-  auto* type = index->getType();
-  const Words words = draw_in_loop(b, b.CreateAnd(index, ~uint64_t{3}), seed, offset);
-  const auto has = [&](uint64_t bit) { return b.CreateICmpNE(b.CreateAnd(index, bit), llvm::Constant::getNullValue(type)); };
-  Value* const upper = b.CreateSelect(has(1), words[3], words[2]);
-  return low_half(b, b.CreateSelect(has(2), upper, b.CreateSelect(has(1), words[1], words[0])));
+  const Philox philox(b, b.CreateAnd(index, ~uint64_t{3}), seed, offset);
+  return philox.word_of(philox.words_in_loop(), index);
 }
 
 Value* emit_philox_words_from(Builder& b, Value* first, int width, Value* seed, Value* offset) {

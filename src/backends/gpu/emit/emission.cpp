@@ -1,5 +1,7 @@
 #include "backends/gpu/emit/emission.h"
 
+#include "backends/gpu/emit/emit_kernel.h"
+
 namespace lamina::gpu {
 
 Emission::Emission(const kernel::Kernel& of, const Schedule& under, std::string named)
@@ -10,6 +12,7 @@ Emission::Emission(const kernel::Kernel& of, const Schedule& under, std::string 
       plan(of, loop_policy(of, under)),
       outer(static_cast<size_t>(of.outer_rank)),
       row_size(of.row_size()),
+      wide(needs_f64(of)),
       one_block(is_one_block(of, order)),
       known(of.nodes.size(), false) {}
 

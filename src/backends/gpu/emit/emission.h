@@ -22,6 +22,7 @@ struct Emission {
   const kernel::LoopPlan plan;
   const size_t outer;
   const int64_t row_size;
+  const bool wide;                   // some value of the program is a double
   const bool one_block;              // the row is one block; else walks run block by block
   std::vector<bool> known;           // per node: whether its row value is already in the text
   bool stores_rows = true;           // row values are stored as soon as they are computed

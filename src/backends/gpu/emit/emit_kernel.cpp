@@ -55,7 +55,7 @@ KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule,
   }
   KernelSource source{.symbol = emission.symbol, .symbols = emission.symbols, .text = "", .body = ""};
   source.body = join("typedef ", schedule.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", emission.out.str());
-  source.text = program_prelude(kernel, language, aligned, disjoint) + source.body;
+  source.text = program_prelude(kernel, language, emission.wide, aligned, disjoint) + source.body;
   return source;
 }
 

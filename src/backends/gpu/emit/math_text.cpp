@@ -6,7 +6,9 @@
 
 #include "interface/number_text.h"
 #include "interface/status.h"
+#include "kernels/math/convert.h"
 #include "kernels/math/functions.h"
+#include "kernels/math/philox.h"
 
 namespace lamina::gpu {
 
@@ -103,6 +105,7 @@ class TextLanes {
   T integer_add(const T& x, const T& y) const { return whole(join(x, " + ", y)); }
   T integer_sub(const T& x, const T& y) const { return whole(join(x, " - ", y)); }
   T integer_and(const T& x, const T& y) const { return whole(join(x, " & ", y)); }
+  T integer_or(const T& x, const T& y) const { return whole(join(x, " | ", y)); }
   T integer_xor(const T& x, const T& y) const { return whole(join(x, " ^ ", y)); }
   T shift_left(const T& x, int count) const { return whole(join(x, " << ", count)); }
   T shift_right(const T& x, int count) const { return whole(join(x, " >> ", count)); }
@@ -110,7 +113,18 @@ class TextLanes {
     return whole(join("(", unsigned_type(), ")(", as_signed(x), " >> ", count, ")"));
   }
   T integer_is_zero(const T& x) const { return mask(join(x, " == 0")); }
+  T integer_less(const T& x, const T& y) const { return mask(join(x, " < ", y)); }
   T signed_greater(const T& x, const T& y) const { return mask(join(as_signed(x), " > ", as_signed(y))); }
+
+  T word_product(const T& x, uint32_t factor) const {
+    return whole(join("(lm_u64)(lm_u32)(", x, ") * 0x", hexadecimal(factor), "u"));
+  }
+  T broadcast(const T& x) const { return x; }
+  // A whole number as an integer of `width` bits, or an end of their range.
+  T to_signed(const T& inside, int width, const T& is_above, const T& is_below) const {
+    const std::string type = join("lm_s", width), largest = join("(", type, ")(~(lm_u", width, ")0 >> 1)");
+    return out_.define(type, join(is_above, " ? ", largest, " : ", is_below, " ? -", largest, " - 1 : (", type, ")", inside));
+  }
 
   TextLanes wide() const { return {function_, out_, true}; }
   T widen(const T& x) const { return out_.define("lm_f64", "(lm_f64)" + x); }
@@ -122,7 +136,7 @@ class TextLanes {
 
   template <typename Rare>
   T with_rare(const T& is_rare, const T& usual, Rare rare) const {
-    const T result = variable(usual);
+    const T result = variable(kernel::math::Real<TextLanes>{this, usual});
     out_.open(join("if (", is_rare, ") {"));
     out_.line(join(result, " = ", rare(), ";"));
     out_.close();
@@ -131,7 +145,7 @@ class TextLanes {
 
   template <typename State, typename Body>
   State repeat(int count, State state, Body body) const {
-    for (auto& part : state) part.value = variable(part.value);
+    for (auto& part : state) part.value = variable(part);
     const T i = out_.new_name();
     out_.line(join("int ", i, ";"));
     out_.open(join("for (", i, " = 0; ", i, " < ", count, "; ++", i, ") {"));
@@ -158,9 +172,11 @@ class TextLanes {
   T call(const char* function, const T& arguments) const {
     return real(join("lm_", function, "_", suffix_, "(", arguments, ")"));
   }
-  T variable(const T& value) const {
+  T variable(const kernel::math::Real<TextLanes>& x) const { return variable(join("lm_", suffix_), x.value); }
+  T variable(const kernel::math::Bits<TextLanes>& x) const { return variable(unsigned_type(), x.value); }
+  T variable(const std::string& type, const T& value) const {
     const T name = out_.new_name();
-    out_.line(join("lm_", suffix_, " ", name, " = ", value, ";"));
+    out_.line(join(type, " ", name, " = ", value, ";"));
     return name;
   }
 
@@ -169,6 +185,28 @@ class TextLanes {
   bool double_;
   const char* suffix_;
 };
+
+// The text of RESULT NAME(PARAMETERS) { return (RESULT)body(lanes); }
+template <typename Body>
+std::string c_function(const std::string& result, const std::string& name, const std::string& parameters, bool is_double,
+                       Body body) {
+  FunctionText function;
+  Statements statements;
+  const TextLanes lanes(function, statements, is_double);
+  statements.open(join("LM_FN ", result, " ", name, "(", parameters, ") {"));
+  const std::string value = body(lanes);
+  statements.line(join("return (", result, ")", value, ";"));
+  statements.close();
+  return statements.text();
+}
+
+// A language may define the function with an instruction of the device, and a macro with its name.
+std::string unless_defined(const std::string& name, const std::string& text) {
+  return join("#ifndef ", name, "\n", text, "#endif\n");
+}
+
+using Real = kernel::math::Real<TextLanes>;
+using Bits = kernel::math::Bits<TextLanes>;
 
 const char* suffix(const kernel::Node& map) { return map.type == Type::f64 ? "f64" : "f32"; }
 
@@ -182,7 +220,6 @@ std::string function_name(const kernel::Node& map) {
 }
 
 FunctionText function_text(const kernel::Node& map) {
-  using Real = kernel::math::Real<TextLanes>;
   static constexpr const char* kParameters[] = {"a", "b", "c"};
   FunctionText function;
   Statements statements;
@@ -199,6 +236,66 @@ FunctionText function_text(const kernel::Node& map) {
   statements.close();
   function.text = statements.text();
   return function;
+}
+
+std::string small_float_text(bool wide) {
+  std::string text;
+  if (wide)
+    text += c_function("lm_f32", "lm_odd_f32_from_f64", "lm_f64 x", false, [](const TextLanes& lanes) {
+      const TextLanes of_double = lanes.wide();
+      return to_odd(lanes, Real{&of_double, "x"}).value;
+    });
+  const auto add = [&](DataType type, int bits) {
+    const std::string name(name_of(type)), stored = join("lm_u", bits), from = join("lm_", name, "_from_f32"),
+                                           to = join("lm_f32_from_", name);
+    text += unless_defined(from, c_function(stored, from, "lm_f32 x", false, [&](const TextLanes& lanes) {
+                             return small_float_from(Real{&lanes, "x"}, type).value;
+                           }));
+    text += unless_defined(to, c_function("lm_f32", to, stored + " x", false, [&](const TextLanes& lanes) {
+                             return from_small_float(Bits{&lanes, "(lm_u32)x"}, type).value;
+                           }));
+    if (wide)
+      text += join("LM_FN ", stored, " lm_", name, "_from_f64(lm_f64 x) { return ", from, "(lm_odd_f32_from_f64(x)); }\n");
+  };
+#define LAMINA_ADD(name, Stored, ...) add(DataType::name, 8 * sizeof(Stored));
+  LAMINA_SMALL_FLOATS(LAMINA_ADD)
+#undef LAMINA_ADD
+  return text;
+}
+
+std::string integer_text(bool wide) {
+  std::string text;
+  for (const bool is_double : {false, true}) {
+    if (is_double && !wide) break;
+    const std::string real = is_double ? "f64" : "f32", parameter = join("lm_", real, " x");
+    // A nibble is in the low half of a byte.
+    const auto narrow = [&](const char* name, int width, bool is_signed) {
+      const std::string stored = width == 8 && is_signed ? "lm_s8" : "lm_u8";
+      text += c_function(stored, join("lm_", name, "_from_", real), parameter, is_double, [&](const TextLanes& lanes) {
+        const std::string bits = narrow_integer(Real{&lanes, "x"}, width, is_signed).value;
+        return join("(lm_u8)", bits, width == 4 ? " & 15" : "");
+      });
+    };
+    narrow("s8", 8, true);
+    narrow("u8", 8, false);
+    narrow("s4", 4, true);
+    narrow("u4", 4, false);
+    for (const int width : {32, 64})
+      text += c_function(join("lm_s", width), join("lm_s", width, "_from_", real), parameter, is_double,
+                         [&](const TextLanes& lanes) { return wide_integer(Real{&lanes, "x"}, width); });
+  }
+  if (wide)
+    text += c_function("lm_f64", "lm_odd_f64_from_s64", "lm_s64 x", true,
+                       [](const TextLanes& lanes) { return odd_from_integer(Bits{&lanes, "(lm_u64)x"}).value; });
+  return text;
+}
+
+std::string philox_text() {
+  return c_function("lm_s64", "lm_philox_word", "lm_s64 index, lm_s64 seed, lm_s64 offset", true, [](const TextLanes& lanes) {
+    const auto number = [&](const char* name) { return Bits{&lanes, join("(lm_u64)", name)}; };
+    const Bits index = number("index");
+    return philox_word_of(philox_words(philox_start(index & ~uint64_t{3}, number("seed"), number("offset"))), index).value;
+  });
 }
 
 }  // namespace lamina::gpu

@@ -1,5 +1,5 @@
-// Elementary functions as C functions of the dialect: the templates of kernels/math over variables of C text, one statement
-// per operation.
+// The functions of kernels/math as C functions of the dialect: their templates over variables of C text, one statement per
+// operation.
 #pragma once
 
 #include <string>
@@ -19,5 +19,10 @@ struct FunctionText {
   bool needs_f64 = false;  // even if its operands are f32
 };
 FunctionText function_text(const kernel::Node& map);
+
+// All conversions between floats and small floats, and from floats to integers. `wide`: those from f64, too.
+std::string small_float_text(bool wide);
+std::string integer_text(bool wide);
+std::string philox_text();
 
 }  // namespace lamina::gpu

@@ -29,6 +29,10 @@ LM_FN lm_u64 lm_bits_f64(lm_f64 x) { return (lm_u64)LM_BITS_F64; }
 LM_FN lm_f64 lm_real_f64(lm_u64 x) { return LM_REAL_F64; }
 #endif
 
+// Element `index` of the byte that it shares with its neighbour. The element with the even index is in the lower half.
+LM_FN lm_f32 lm_f32_from_u4(lm_u8 both, lm_s64 index) { return (lm_f32)((both >> (int)((index & 1) * 4)) & 15); }
+LM_FN lm_f32 lm_f32_from_s4(lm_u8 both, lm_s64 index) { return (lm_f32)((((both >> (int)((index & 1) * 4)) & 15) ^ 8) - 8); }
+
 // Several elements per access. Vector loads and stores of OpenCL need only the alignment of an element; in C++, an access has up
 // to 16 bytes if the data is aligned for it.
 #ifdef __cplusplus

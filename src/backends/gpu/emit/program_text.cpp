@@ -10,29 +10,19 @@ namespace lamina::gpu {
 
 namespace {
 
-// The dialect's arithmetic of one type.
 std::string real_arithmetic(bool wide) {
   std::string text =
       wide ? "#define REAL lm_f64\n#define BITS lm_u64\n#define LM(name) name##_f64\n#define K(literal) literal\n"
-             "#define SHIFTER 0x1.8p52\n"
-           : "#define REAL lm_f32\n#define BITS lm_u32\n#define LM(name) name##_f32\n#define K(literal) literal##f\n"
-             "#define SHIFTER 0x1.8p23f\n";
+           : "#define REAL lm_f32\n#define BITS lm_u32\n#define LM(name) name##_f32\n#define K(literal) literal##f\n";
   text += text::kReal;
-  for (const char* macro : {"REAL", "BITS", "LM", "K", "SHIFTER"}) text += join("#undef ", macro, "\n");
+  for (const char* macro : {"REAL", "BITS", "LM", "K"}) text += join("#undef ", macro, "\n");
   return text;
 }
 
-// The elementary functions that the kernel and the dialect's conversions to integers use.
-std::string elementary_functions(const kernel::Kernel& kernel, bool wide) {
+std::string elementary_functions(const kernel::Kernel& kernel) {
   std::map<std::string, kernel::Node> used;
-  const auto use = [&](const kernel::Node& map) { used.emplace(function_name(map), map); };
-  kernel::Node round{
-      .kind = kernel::NodeKind::map, .op = kernel::MapOp::round_half_even, .operands = {0, -1, -1}, .coefficients = {}};
-  use(round);
-  round.type = kernel::Type::f64;
-  if (wide) use(round);
   for (const kernel::Node& n : kernel.nodes)
-    if (is_elementary(n)) use(n);
+    if (is_elementary(n)) used.emplace(function_name(n), n);
   std::string text;
   for (const auto& [name, map] : used) text += function_text(map).text;
   return text;
@@ -77,18 +67,17 @@ std::string language_prelude(const Language& language, bool wide, bool aligned, 
 }  // namespace
 
 std::string conversions_prelude(const Language& language) {
-  return language_prelude(language, false, false, true) + text::kConvert + "\n";
+  return language_prelude(language, false, false, true) + small_float_text(false) + "\n";
 }
 
-std::string program_prelude(const kernel::Kernel& kernel, const Language& language, bool aligned, bool disjoint) {
-  const bool wide = needs_f64(kernel);
+std::string program_prelude(const kernel::Kernel& kernel, const Language& language, bool wide, bool aligned, bool disjoint) {
   std::string text = language_prelude(language, wide, aligned, disjoint);
   text += real_arithmetic(false);
   if (wide) text += real_arithmetic(true);
-  text += elementary_functions(kernel, wide);
-  text += text::kConvert;
-  if (wide) text += text::kConvertF64;
-  if (uses(kernel, kernel::MapOp::philox_word)) text += text::kPhilox;
+  text += elementary_functions(kernel);
+  text += small_float_text(wide);
+  text += integer_text(wide);
+  if (uses(kernel, kernel::MapOp::philox_word)) text += philox_text();
   return text + text::kTeams + "\n";
 }
 

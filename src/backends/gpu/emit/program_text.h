@@ -8,7 +8,8 @@
 
 namespace lamina::gpu {
 
-std::string program_prelude(const kernel::Kernel& kernel, const Language& language, bool aligned, bool disjoint);
+// `wide`: with double.
+std::string program_prelude(const kernel::Kernel& kernel, const Language& language, bool wide, bool aligned, bool disjoint);
 
 // For a program in f32 that loads, converts and stores single elements, and whose outputs do not share memory with inputs.
 std::string conversions_prelude(const Language& language);
@@ -18,9 +19,6 @@ namespace text {
 extern const char kPrelude[];
 extern const char kTeams[];
 extern const char kReal[];
-extern const char kConvert[];
-extern const char kConvertF64[];
-extern const char kPhilox[];
 }  // namespace text
 
 }  // namespace lamina::gpu

@@ -20,7 +20,7 @@ int Rows::resident_groups(int group_size) const {
                                   [](const Node& n) { return cost_of(n) == kernel::CostClass::function; });
   const bool many_addresses = schedule_.vector == 1 && e_.chunks() > tuning::kFewSteps;
   const bool holds_much = !light || many_addresses || (schedule_.column_registers && schedule_.team < tuning::kWarp);
-  if (needs_f64(kernel_)) return 1;
+  if (e_.wide) return 1;
   return std::max(1, (holds_much ? tuning::kThreadsOfManyRegisters : tuning::kThreadsOfFewRegisters) / group_size);
 }
 

@@ -30,18 +30,19 @@ const Language languages::cuda{
             .bits = "__double_as_longlong(x)",
             .real = "__longlong_as_double(x)"},
     .conversions = R"(
-#define LM_HAS_F16
+#define lm_f16_from_f32 lm_f16_from_f32
 LM_FN lm_u16 lm_f16_from_f32(lm_f32 x) {
   lm_u16 code;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(code) : "f"(x));
   return x != x ? (lm_u16)(((lm_bits_f32(x) & 0x80000000u) >> 16) | 0x7e00u) : code;
 }
+#define lm_f32_from_f16 lm_f32_from_f16
 LM_FN lm_f32 lm_f32_from_f16(lm_u16 code) {
   lm_f32 x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(code));
   return x;
 }
-#define LM_HAS_BF16
+#define lm_bf16_from_f32 lm_bf16_from_f32
 LM_FN lm_u16 lm_bf16_from_f32(lm_f32 x) {
   lm_u16 code;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(code) : "f"(x));

@@ -1,5 +1,5 @@
 // A GPU language: its words for what the dialect of generated programs leaves open. Adding one takes a table like those in
-// this folder. program_text.cpp turns it into macros; emit/prelude.inl and the mathematics of kernels/dialect use these.
+// this folder. program_text.cpp turns it into macros; emit/prelude.inl and the texts of emit/math_text.cpp use these.
 #pragma once
 
 namespace lamina::gpu {
@@ -25,7 +25,8 @@ struct Language {
     const char *fma, *divide, *square_root, *bits, *real;
   } f32, f64;
 
-  // Definitions of functions of kernels/dialect/convert.inl that the device's instructions compute with the same bits.
+  // Definitions of conversions (small_float_text in emit/math_text.h) that the device's instructions compute with the same
+  // bits, each with a macro of its name.
   const char* conversions;
 };
 

@@ -1,18 +1,12 @@
-// Arithmetic of one floating-point type beside the elementary functions, in text that is valid C++, CUDA C++ and OpenCL C 1.2.
-// The interpreter includes it, and generated GPU programs contain it. The bits are those of the CPU backend if fma and division
-// are exact and nothing is flushed to zero.
+// Arithmetic of one floating-point type beside the functions of kernels/math, and sums of pairs. The bits are those of the CPU
+// backend if fma and division are exact and nothing is flushed to zero.
 //
 // Included once per type, with these defined:
-//   REAL, BITS          float, u32 or double, u64
+//   REAL, BITS          lm_f32, lm_u32 or lm_f64, lm_u64
 //   LM(name)            name##_f32 or name##_f64
 //   K(literal)          the literal in that type
-//   SHIFTER             1.5 * 2^23 or 2^52, the number of mantissa bits
-// These must be defined before: LM_FN (qualifiers of a function), LM(lm_fma), LM(lm_sqrt), LM(lm_bits) and LM(lm_real).
-// LM(lm_round_half_even), the only elementary function (kernels/math) that this text needs, may be defined later.
 
 #define SIGN_BIT ((BITS)1 << (sizeof(BITS) * 8 - 1))
-
-LM_FN REAL LM(lm_round_half_even)(REAL x);
 
 LM_FN REAL LM(lm_abs)(REAL x) { return LM(lm_real)(LM(lm_bits)(x) & (SIGN_BIT - 1)); }
 LM_FN REAL LM(lm_copysign)(REAL magnitude, REAL sign) {
@@ -112,32 +106,6 @@ LM_FN LM(lm_moments) LM(lm_moments_join)(LM(lm_moments) total, REAL before, LM(l
     total.deviations = LM(lm_pair_add)(total.deviations, deviations + between);
     return total;
   }
-}
-
-// ---- to integers: half to even, saturating, NaN becomes 0
-
-// For ranges that fit the mantissa: adding SHIFTER rounds to an integer, which is then in the lowest bits.
-LM_FN BITS LM(lm_narrow_integer)(REAL x, REAL low, REAL high) {
-  const REAL known = x != x ? K(0.0) : x;
-  return LM(lm_bits)(LM(lm_at_most)(LM(lm_at_least)(known, low), high) + SHIFTER);
-}
-LM_FN lm_s8 LM(lm_s8_from)(REAL x) { return (lm_s8)(lm_u8)LM(lm_narrow_integer)(x, K(-128.0), K(127.0)); }
-LM_FN lm_u8 LM(lm_u8_from)(REAL x) { return (lm_u8)LM(lm_narrow_integer)(x, K(0.0), K(255.0)); }
-LM_FN lm_u8 LM(lm_s4_from)(REAL x) { return (lm_u8)LM(lm_narrow_integer)(x, K(-8.0), K(7.0)) & 15; }  // in the low half
-LM_FN lm_u8 LM(lm_u4_from)(REAL x) { return (lm_u8)LM(lm_narrow_integer)(x, K(0.0), K(15.0)); }
-LM_FN int LM(lm_boolean_from)(REAL x) { return x != K(0.0); }
-
-// For ranges whose largest value may not be a floating-point number: convert values inside, and return the ends for others.
-LM_FN lm_s32 LM(lm_s32_from)(REAL x) {
-  if (x >= K(0x1p31)) return 0x7fffffff;
-  if (x < -K(0x1p31)) return -0x7fffffff - 1;
-  return x != x ? 0 : (lm_s32)LM(lm_round_half_even)(x);
-}
-LM_FN lm_s64 LM(lm_s64_from)(REAL x) {
-  const lm_s64 largest = (lm_s64)(~(lm_u64)0 >> 1);
-  if (x >= K(0x1p63)) return largest;
-  if (x < -K(0x1p63)) return -largest - 1;
-  return x != x ? 0 : (lm_s64)LM(lm_round_half_even)(x);
 }
 
 #undef SIGN_BIT
