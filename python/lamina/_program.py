@@ -26,6 +26,9 @@ class Linked(NamedTuple):
     partitions: list  # from which they were compiled
 
 
+_FORMS = {"f32": "<f", "f64": "<d", "f16": "<e", "s32": "<i", "s64": "<q", "s8": "<b", "u8": "<B", "boolean": "<?"}
+
+
 def whole(tensor: _core.LogicalTensor) -> Port:
     return Port(tensor, tensor, 0)
 
@@ -35,7 +38,7 @@ def scalar_bytes(value: float, dtype: str) -> bytes:
     if dtype == "bf16":
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
         return struct.pack("<H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if value == value else 0x7FC0)
-    form = {"f32": "<f", "f64": "<d", "f16": "<e", "s32": "<i", "s64": "<q", "boolean": "<?"}[dtype]
+    form = _FORMS[dtype]
     return struct.pack(form, value if dtype in ("f32", "f64", "f16") else int(value))
 
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F  # noqa: E402
 
 import lamina  # noqa: E402
 import lamina.torch as lt  # noqa: E402
+from lamina.torch.lowering import DTYPES  # noqa: E402
 
 
 class Block(nn.Module):
@@ -414,6 +415,27 @@ def test_16_bit_norms_have_their_statistics_anew():
     eager, = torch.autograd.grad(model(x).double().square().sum(), x)
     assert ours.dtype == torch.bfloat16 and left_of(model, x) == {}
     assert worst(ours, exact) <= worst(eager, exact) + 1e-3
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype is not torch.bool], ids=str)
+def test_every_type_has_numbers(dtype):
+    """A border is a number of the tensor's type."""
+    x = torch.arange(6, dtype=dtype).reshape(2, 3)
+    pad = lambda t: torch.nn.functional.pad(t, (1, 2), value=7)
+    torch.testing.assert_close(torch.compile(pad, backend="lamina", options={"require": 1.0 if dtype.is_floating_point else 0.0})(x), pad(x), rtol=0, atol=0)
+
+
+def test_a_number_that_a_type_does_not_have_is_left_to_torch():
+    """Eager refuses it, or reduces it to the type's bits; lamina's answer is the same."""
+    x = torch.arange(6, dtype=torch.uint8).reshape(2, 3)
+    pad = lambda t: torch.nn.functional.pad(t, (1, 0), value=300)
+    try:
+        wanted = pad(x)
+    except RuntimeError:
+        with pytest.raises(Exception):
+            torch.compile(pad, backend="lamina")(x)
+    else:
+        torch.testing.assert_close(torch.compile(pad, backend="lamina")(x), wanted)
 
 
 def test_select_between_numbers():

@@ -64,6 +64,14 @@ def dtype_of(value: torch.Tensor) -> str:
     return DTYPES[value.dtype]
 
 
+def _is_integer_of(value: Any, dtype: str) -> bool:
+    """Whether an integer type or boolean has this value, without its fraction."""
+    if not math.isfinite(value) or dtype == "boolean":
+        return math.isfinite(value)
+    range_of = torch.iinfo(next(kind for kind, name in DTYPES.items() if name == dtype))
+    return range_of.min <= int(value) <= range_of.max
+
+
 def known_number(value: Any) -> Any:
     """Replaces a node that computes a size by its value, which is known at this point."""
     if isinstance(value, (list, tuple)):
@@ -166,7 +174,7 @@ class Lowering:
         return self.op("TypeCast", [tensor], dtype=dtype)
 
     def constant(self, value: Any, dtype: str) -> LogicalTensor:
-        if not math.isfinite(value) and dtype not in FLOATS:
+        if dtype not in FLOATS and not _is_integer_of(value, dtype):
             raise Refused(f"the constant {value} as {dtype}")
         if dtype not in FLOATS and isinstance(value, int) and int(float(value)) != value:  # constants of the graph are doubles
             with unset_fake_temporarily():
