@@ -92,7 +92,8 @@ bool tunes_what_it_compiles() {
 kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& target, Decisions* decisions) {
   Decisions made;
   made.groups = isolate_dequantize(
-      subgraph.graph, fuse(subgraph.graph, std::vector<bool>(subgraph.graph.ops().size(), true), true), target.library);
+      subgraph.graph, fuse(subgraph.graph, std::vector<bool>(subgraph.graph.ops().size(), true), true, target.library),
+      target.library);
   made.regions = target.tile_bytes > 0
                      ? tile_regions(subgraph.graph, made.groups, subgraph.outputs, {target.tile_bytes, target.library})
                      : one_by_one(made.groups.size());

@@ -22,7 +22,7 @@ enum class OpClass {
   elementwise,      // dst[i] depends only on src[i] (and broadcast operands)
   inner_reduction,  // normalises or reduces some axes: norms, softmax, reductions
   layout,           // moves values: reshape, transpose, reorder
-  library,          // an op over whole tensors that a primitive library runs: MatMul, Convolution, pooling, ...
+  library,          // an op over whole tensors: MatMul, Convolution, ... A primitive library runs those without a loop nest
   marker,           // computes nothing: End
   opaque,           // Wildcard
 };
@@ -41,6 +41,7 @@ enum class LoopNest {
   repeated,       // the input is broadcast to `shape`
   sliced,         // a part of the input, by `starts`, `ends`, `axes` and `steps`
   gathered,       // entries of input 0 along `axis`, whose numbers input 1 holds
+  windows,        // along the spatial axes, a result is made of some positions of the input (interface/windows.h)
   trailing_axes,  // rows are the axes from begin_norm_axis on; gamma and beta run along them, mean and variance across them
   group_rows,     // a row is one sample's group of channels with all spatial positions; mean and variance are [N, groups]
   channel_rows,   // a row is all elements of one channel; one-dimensional tensors run along the channels

@@ -48,11 +48,12 @@ Value Builder::load(int arg) {
   return append({.kind = NodeKind::load, .type = type, .arg = arg, .coefficients = {}, .per_element = varies_inside(arg)});
 }
 
-Value Builder::load_entry(int arg, Value entry) {
+Value Builder::load_entry(int arg, Value entry, Value exists, double otherwise) {
   const Type type = compute_type(kernel_.arg(arg).dtype);
   return append({.kind = NodeKind::load_entry,
                  .type = type,
-                 .operands = {entry.node, -1, -1},
+                 .operands = {entry.node, exists.node, -1},
+                 .value = otherwise,
                  .arg = arg,
                  .coefficients = {},
                  .per_element = varies_inside(arg)});

@@ -26,7 +26,7 @@ class Builder {
 
   int add_arg(Arg arg);
   Value load(int arg);  // converted to the arg's compute type
-  Value load_entry(int arg, Value entry);
+  Value load_entry(int arg, Value entry, Value exists = {}, double otherwise = 0);
   Value constant(double value, Type type);
   Value index(Dims coefficients);
   Value map(MapOp op, Value a, Value b = {}, Value c = {}, double value = 0);

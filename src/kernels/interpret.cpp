@@ -197,7 +197,9 @@ class Interpreter {
     const auto operand = [&](int k) { return values[static_cast<size_t>(n.operands[static_cast<size_t>(k)])]; };
     switch (n.kind) {
       case NodeKind::load: return load(n.arg, row, position);
-      case NodeKind::load_entry: return load(n.arg, row, position, operand(0).integer);
+      case NodeKind::load_entry:
+        if (n.operands[1] >= 0 && operand(1).integer == 0) return {n.value, static_cast<int64_t>(n.value)};
+        return load(n.arg, row, position, operand(0).integer);
       case NodeKind::constant: return constant_scalar(n);
       case NodeKind::index: return {0, place(row, position, n.coefficients)};
       case NodeKind::center:

@@ -208,7 +208,9 @@ int passes_of(NodeKind kind) { return kind == NodeKind::reduce ? 1 : kind == Nod
 std::string fault_of(const Kernel& kernel, size_t i) {
   const Node& node = kernel.nodes[i];
   const bool scaled_center = node.kind == NodeKind::center && operand_count(node) == 3;
-  if (operand_count(node) != expected_operands(node) && !scaled_center) return "has the wrong number of operands";
+  const bool may_be_absent = node.kind == NodeKind::load_entry && operand_count(node) == 2;
+  if (operand_count(node) != expected_operands(node) && !scaled_center && !may_be_absent)
+    return "has the wrong number of operands";
   for (int k = 0; k < operand_count(node); ++k) {
     const NodeIndex operand = node.operands[static_cast<size_t>(k)];
     if (operand >= static_cast<NodeIndex>(i)) return "uses a node that comes after it";
@@ -245,6 +247,8 @@ std::string type_fault(const Kernel& kernel, const Node& node) {
     case NodeKind::load:
     case NodeKind::load_entry:
       if (node.kind == NodeKind::load_entry && operand(0) != Type::s64) return "numbers an entry by another type than s64";
+      if (operand_count(node) == 2 && operand(1) != Type::boolean)
+        return "says by another type than boolean whether an entry exists";
       return node.type == compute_type(kernel.arg(node.arg).dtype) ? "" : "loads another type than its arg's";
     case NodeKind::constant: return "";
     case NodeKind::index: return node.type == Type::s64 ? "" : "is an index whose type is not s64";

@@ -25,7 +25,7 @@ Type compute_type(DataType dtype);
 
 enum class NodeKind {
   load,        // element of arg `arg`
-  load_entry,  // the same, in the entry of the arg that operand 0 numbers
+  load_entry,  // the same, in the entry that operand 0 numbers; `value` where operand 1 (boolean, may be absent) is false
   constant,    // `value`
   index,       // sum over dims of coefficients[d] * i_d, type s64
   map,         // `op` of the operands
@@ -57,7 +57,7 @@ struct Node {
   MapOp op = MapOp::add;
   Reduction reduction = Reduction::sum;
   std::array<NodeIndex, 3> operands = {-1, -1, -1};
-  double value = 0;                  // constant, power
+  double value = 0;                  // constant, power, load_entry
   DataType dtype = DataType::undef;  // round_to
   int arg = -1;                      // load, load_entry, store, column_sum
   Dims coefficients;                 // index: one per dim

@@ -1,6 +1,7 @@
 #include "kernels/lower.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -9,20 +10,21 @@
 #include "interface/status.h"
 #include "kernels/dims.h"
 #include "kernels/op_lowering.h"
+#include "passes/fusion/iteration_view.h"
 
 namespace lamina::kernel {
 
 namespace {
 
-using LoweringTable = std::map<OpKind, void (*)(OpLowering&)>;
+using LoweringTable = std::map<OpKind, Lowering>;
 
 const LoweringTable& lowering_table() {
   static const LoweringTable table = [] {
     LoweringTable all;
     for (const auto& family : {elementwise_lowerings(), elementwise_backward_lowerings(), binary_lowerings(), norm_lowerings(),
                                norm_backward_lowerings(), batch_norm_lowerings(), softmax_lowerings(), reduce_lowerings(),
-                               quantize_lowerings(), layout_lowerings(), dropout_lowerings()}) {
-      for (const Lowering& entry : family) all[entry.kind] = entry.lower;
+                               quantize_lowerings(), layout_lowerings(), dropout_lowerings(), window_lowerings()}) {
+      for (const Lowering& entry : family) all[entry.kind] = entry;
     }
     return all;
   }();
@@ -84,11 +86,6 @@ Dims strides_of_row_values(const FusionGroup& group) {
   return strides;
 }
 
-// A tensor without elements may have any strides. Strides of 0 would mean that all its elements are the same one.
-Dims strides_in_memory(const LogicalTensor& tensor) {
-  return tensor.element_count() == 0 ? dense_strides(*tensor.shape) : tensor.strides;
-}
-
 // The elements that an op reads of a tensor.
 struct Source {
   int64_t offset = 0;  // of the first, in elements
@@ -107,21 +104,21 @@ Source source_of(const Graph& graph, const Op& op, int port) {
   return source;
 }
 
-// Of a tensor that is read by index.
-struct Entries {
-  int64_t count = 0, stride = 0;
-};
+// Slots of temporaries that kernels ahead of the group's own write: one per op.
+constexpr int kFirstSlotAhead = 64;
 
 class GroupLowering {
  public:
   // With `sums`, lowers the second walk of one op. Without, `left` lists what the group's own kernel leaves to such walks.
+  // `is_ahead`: lowers what an op computes over its windows before its own kernel.
   GroupLowering(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed, const std::vector<Sums>& left,
-                const Sums* sums = nullptr)
+                const Sums* sums = nullptr, bool is_ahead = false)
       : graph_(graph),
         group_(sums == nullptr ? group : sums->group),
         needed_(needed),
         left_(left),
         sums_(sums),
+        is_ahead_(is_ahead),
         row_value_strides_(strides_of_row_values(group)),
         order_(outer_then_inner(group_)),
         builder_(make_builder()) {}
@@ -188,15 +185,10 @@ class GroupLowering {
     return ordered;
   }
 
-  int add_value_arg(ValueIndex value, Dims strides, bool output, Entries entries = {}) {
+  int add_value_arg(ValueIndex value, Dims strides, bool output) {
     const LogicalTensor& tensor = graph_.tensor(value);
-    const int arg = builder_.add_arg({.name = join("t", tensor.id),
-                                      .dtype = tensor.dtype,
-                                      .output = output,
-                                      .strides = std::move(strides),
-                                      .table = {},
-                                      .entries = entries.count,
-                                      .entry_stride = entries.stride});
+    const int arg = builder_.add_arg(
+        {.name = join("t", tensor.id), .dtype = tensor.dtype, .output = output, .strides = std::move(strides), .table = {}});
     remember_arg(arg, value);
     return arg;
   }
@@ -214,6 +206,22 @@ class GroupLowering {
     remember_arg(arg, kTemporary - slot);
     return arg;
   }
+
+  int add_read_arg(Arg arg, ValueIndex value, const InputRead& how) {
+    arg.strides = how.strides;
+    arg.entries = how.entries;
+    arg.entry_stride = how.entry_stride;
+    const int index = builder_.add_arg(std::move(arg));
+    remember_arg(index, value);
+    remember_offset(index, how.offset);
+    return index;
+  }
+  void remember_offset(int arg, int64_t offset) {
+    if (offset == 0) return;
+    offsets_.resize(static_cast<size_t>(arg) + 1, 0);
+    offsets_.back() = offset;
+  }
+  int slot_ahead(int position) const { return kFirstSlotAhead + position; }
 
   void remember_arg(int arg, ValueIndex value) {
     args_.resize(static_cast<size_t>(arg) + 1, kNoValue);
@@ -234,14 +242,22 @@ class GroupLowering {
     const auto found = lowering_table().find(op.kind);
     LAMINA_CHECK(found != lowering_table().end(), join("no lowering for ", describe(op)));
     OpLowering lowering(graph_, op, builder_, wiring(position, op));
-    found->second(lowering);
+    (is_ahead_ ? found->second.ahead : found->second.lower)(lowering);
   }
 
   OpLowering::Wiring wiring(int position, const Op& op) {
     OpLowering::Wiring wiring;
     wiring.read = [this, position, &op](int port) { return read(op, port, group_.input_maps.at({position, port})); };
-    wiring.read_entry = [this, position, &op](int port, size_t axis, Value entry) {
-      return read_entry(op, port, axis, group_.input_maps.at({position, port}), entry);
+    wiring.input_arg = [this, &op](int port, const InputRead& how) {
+      return add_read_arg({.name = join("t", graph_.tensor(op.inputs[static_cast<size_t>(port)]).id),
+                           .dtype = graph_.tensor(op.inputs[static_cast<size_t>(port)]).dtype,
+                           .strides = {},
+                           .table = {}},
+                          op.inputs[static_cast<size_t>(port)], how);
+    };
+    wiring.ahead_arg = [this, position](int slot, const InputRead& how) {
+      const int of_op = slot_ahead(position) + slot;
+      return add_read_arg({.name = join("ahead", of_op), .strides = {}, .table = {}}, kTemporary - of_op, how);
     };
     wiring.check_indices = [this, &op](int port, int64_t extent) {
       checks_.push_back({op, op.inputs[static_cast<size_t>(port)], extent});
@@ -268,10 +284,14 @@ class GroupLowering {
     wiring.sums_only = sums_ != nullptr;
     const DataType carried_type = float_type(op) == Type::f64 ? DataType::f64 : DataType::f32;
     wiring.carry = [this, position, carried_type](int slot, Value value) {
-      if (has_sums(position)) builder_.store(value, add_carried_arg(slot, carried_type, true));
+      if (is_ahead_)
+        builder_.store(value, add_carried_arg(slot_ahead(position) + slot, DataType::f32, true));
+      else if (has_sums(position))
+        builder_.store(value, add_carried_arg(slot, carried_type, true));
     };
     wiring.carried = [this, carried_type](int slot) { return builder_.load(add_carried_arg(slot, carried_type, false)); };
     wiring.input_map = [this, position](int port) { return group_.input_maps.at({position, port}); };
+    wiring.output_map = [this, position](int port) { return group_.output_maps.at({position, port}); };
     wiring.iteration_strides = [this](const DimMap& map, const Dims& strides) { return iteration_strides(map, strides); };
     wiring.float_type = float_type(op);
     return wiring;
@@ -301,21 +321,10 @@ class GroupLowering {
     const auto key = std::make_tuple(value, source.offset, iteration_strides(map, source.strides));
     if (const auto loaded = loaded_.find(key); loaded != loaded_.end()) return loaded->second;
     const int arg = add_value_arg(value, std::get<Dims>(key), false);
-    if (source.offset != 0) {
-      offsets_.resize(static_cast<size_t>(arg) + 1, 0);
-      offsets_.back() = source.offset;
-    }
+    remember_offset(arg, source.offset);
     const Value result = builder_.load(arg);
     loaded_.emplace(key, result);
     return result;
-  }
-
-  Value read_entry(const Op& op, int port, size_t axis, const DimMap& map, Value entry) {
-    const ValueIndex value = op.inputs[static_cast<size_t>(port)];
-    const Dims strides = strides_in_memory(graph_.tensor(value));
-    return builder_.load_entry(
-        add_value_arg(value, iteration_strides(map, strides), false, {(*graph_.tensor(value).shape)[axis], strides[axis]}),
-        entry);
   }
 
   void store(ValueIndex value, const Made& made) { builder_.store(made.value, add_output_arg(value, made.map)); }
@@ -325,6 +334,7 @@ class GroupLowering {
   const std::vector<bool>& needed_;
   const std::vector<Sums>& left_;
   const Sums* sums_;
+  bool is_ahead_;
   Dims row_value_strides_;
   std::vector<size_t> order_;
   size_t builder_extents_ =
@@ -399,12 +409,30 @@ std::vector<Sums> sums_over_other_dims(const Graph& graph, const FusionGroup& gr
   return all;
 }
 
+// The groups, one op each, whose kernels run ahead of that of `group`.
+std::vector<FusionGroup> groups_ahead(const Graph& graph, const FusionGroup& group) {
+  std::vector<FusionGroup> groups;
+  for (const int position : group.ops) {
+    const Op& op = graph.op(position);
+    if (lowering_table().at(op.kind).ahead == nullptr) continue;
+    const OpView view(graph, op);
+    const IterationView windows = view_of_windows(graph, op, view.shape("diff_dst"), forward_windows_of(view));
+    FusionGroup before;
+    before.ops = {position}, before.extents = windows.extents, before.inner = windows.inner;
+    for (size_t port = 0; port < op.inputs.size(); ++port)
+      if (op.inputs[port] != kNoValue) before.input_maps[{position, static_cast<int>(port)}] = windows.inputs[port];
+    before.output_maps[{position, 0}] = windows.outputs[0];
+    groups.push_back(std::move(before));
+  }
+  return groups;
+}
+
 }  // namespace
 
 std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed) {
   if (group.opaque_copy) return lower_copies(graph, graph.ops()[static_cast<size_t>(group.ops.front())]);
   const std::vector<Sums> left = sums_over_other_dims(graph, group);
-  std::vector<LoweredKernel> kernels;
+  std::vector<LoweredKernel> kernels, all;
   std::vector<bool> in_memory = needed;  // also what the second walks read
   for (const Sums& sums : left) {
     kernels.push_back(GroupLowering(graph, group, needed, left, &sums).run());
@@ -412,9 +440,11 @@ std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, c
       if (value >= 0) in_memory[static_cast<size_t>(value)] = true;
   }
   LoweredKernel main = GroupLowering(graph, group, in_memory, left).run();
-  const bool computes = !main.kernel.nodes.empty();  // false if only sums are needed
-  if (computes) kernels.insert(kernels.begin(), std::move(main));
-  return kernels;
+  for (const FusionGroup& before : groups_ahead(graph, group))
+    all.push_back(GroupLowering(graph, before, needed, {}, nullptr, true).run());
+  if (!main.kernel.nodes.empty()) all.push_back(std::move(main));  // it is empty if only sums are needed
+  all.insert(all.end(), std::make_move_iterator(kernels.begin()), std::make_move_iterator(kernels.end()));
+  return all;
 }
 
 bool has_lowering(OpKind kind) {

@@ -16,6 +16,10 @@ int port_named(const std::vector<const PortSpec*>& ports, std::string_view name,
 
 }  // namespace
 
+Dims strides_in_memory(const LogicalTensor& tensor) {
+  return tensor.element_count() == 0 ? dense_strides(*tensor.shape) : tensor.strides;
+}
+
 int OpLowering::port_of_input(std::string_view name) const {
   return port_named(existing_inputs(schema_of(op_.kind), op_.attributes), name, op_.inputs);
 }
@@ -44,7 +48,9 @@ Value OpLowering::in_entries(int port, size_t axis, int indices) {
   const int64_t extent = (*input_tensor(port).shape)[axis];
   wiring_.check_indices(indices, extent);
   const Value index = k.cast(wiring_.read(indices), Type::s64);
-  return wiring_.read_entry(port, axis, k.select(less(index, 0), index + static_cast<double>(extent), index));
+  const LogicalTensor& tensor = input_tensor(port);
+  const int arg = input_arg(port, {strides_in_nest(port, strides_in_memory(tensor)), extent, strides_in_memory(tensor)[axis]});
+  return k.load_entry(arg, k.select(less(index, 0), index + static_cast<double>(extent), index));
 }
 
 Value OpLowering::table(const std::string& name, const std::vector<float>& entries, int axis) {

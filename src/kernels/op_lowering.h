@@ -13,13 +13,23 @@
 
 namespace lamina::kernel {
 
+// How a kernel reads an input that it does not traverse element by element.
+struct InputRead {
+  Dims strides;                           // per dim of the loop nest
+  int64_t entries = 0, entry_stride = 0;  // of the arg
+  int64_t offset = 0;                     // of the first element, in elements
+};
+
+// A tensor without elements may have any strides. Strides of 0 would mean that all its elements are the same one.
+Dims strides_in_memory(const LogicalTensor& tensor);
+
 class OpLowering {
  public:
   // How values enter and leave. `read` returns the value of an input port (computed by an earlier op, or loaded). `write`
   // receives the value of an output port. `is_needed` says whether that output has a reader.
   struct Wiring {
     std::function<Value(int port)> read;
-    std::function<Value(int port, size_t axis, Value entry)> read_entry;
+    std::function<int(int port, const InputRead& how)> input_arg;
     std::function<void(int port, int64_t extent)> check_indices;
     std::function<void(int port, Value)> write;
     std::function<void(int port, Value)> write_column;
@@ -27,7 +37,8 @@ class OpLowering {
     std::function<void(int slot, Value)> carry;
     std::function<Value(int slot)> carried;
     bool sums_only = false;
-    std::function<DimMap(int port)> input_map;
+    std::function<int(int slot, const InputRead& how)> ahead_arg;
+    std::function<DimMap(int port)> input_map, output_map;
     std::function<Dims(const DimMap&, const Dims& strides)> iteration_strides;
     Type float_type = Type::f32;
   };
@@ -44,6 +55,16 @@ class OpLowering {
   bool has(std::string_view input_port) const { return port_of_input(input_port) >= 0; }
   Value in(std::string_view input_port) { return in(port_of_input(input_port)); }
 
+  // An arg that reads `port` in this way.
+  int input_arg(int port, const InputRead& how) const { return wiring_.input_arg(port, how); }
+  // Strides per dim of the loop nest of a tensor that has `strides` along its dims, by the map of an input or output.
+  Dims strides_in_nest(int port, const Dims& strides) const {
+    return wiring_.iteration_strides(wiring_.input_map(port), strides);
+  }
+  Dims strides_of_output(int port, const Dims& strides) const {
+    return wiring_.iteration_strides(wiring_.output_map(port), strides);
+  }
+
   // Sets an output. The value is cast to the compute type of the output's dtype.
   void out(int port, Value value);
   void out(std::string_view output_port, Value value);
@@ -56,6 +77,9 @@ class OpLowering {
   bool sums_only() const { return wiring_.sums_only; }
   void carry(int slot, Value row_value) { wiring_.carry(slot, row_value); }
   Value carried(int slot) { return wiring_.carried(slot); }
+  // A kernel that runs ahead of the op's own carries values to it, in f32. They are dense, in the order of the first kernel's
+  // outer dims.
+  int ahead_arg(int slot, const InputRead& how) const { return wiring_.ahead_arg(slot, how); }
 
   // Loads a table at the current node. It has one entry per index of the run along `axis` of input 0.
   Value table(const std::string& name, const std::vector<float>& entries, int axis);
@@ -91,6 +115,7 @@ class OpLowering {
 struct Lowering {
   OpKind kind;
   void (*lower)(OpLowering& op);
+  void (*ahead)(OpLowering& op) = nullptr;  // over the windows of a gradient; see OpLowering::ahead_arg
 };
 
 // The families, one file each.
@@ -105,5 +130,6 @@ std::vector<Lowering> reduce_lowerings();
 std::vector<Lowering> quantize_lowerings();
 std::vector<Lowering> layout_lowerings();
 std::vector<Lowering> dropout_lowerings();
+std::vector<Lowering> window_lowerings();
 
 }  // namespace lamina::kernel

@@ -276,7 +276,7 @@ class Planner {
   Plan plan_of_tile(const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns) const {
     const Tile tile = cut_graph(graph_, region, border, rows, columns);
     const std::vector<FusionGroup> groups = isolate_dequantize(
-        tile.graph, fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true), target_.library);
+        tile.graph, fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true, target_.library), target_.library);
     Plan plan = make_plan(tile.graph, tile.inputs, tile.outputs, groups, one_by_one(groups.size()), target_);
     std::set<uint64_t> adding;
     for (const auto& [value, loop] : region.sums) adding.insert(graph_.op(graph_.value(value).producer.op).id);
@@ -318,7 +318,7 @@ class Planner {
     }
     if (sums.empty()) return;
     const Graph graph = graph_that_finishes(sums);
-    const std::vector<FusionGroup> groups = fuse(graph, std::vector<bool>(graph.ops().size(), true), true);
+    const std::vector<FusionGroup> groups = fuse(graph, std::vector<bool>(graph.ops().size(), true), true, target_.library);
     step.finish.push_back(make_plan(graph, graph.inputs(), graph.outputs(), groups, one_by_one(groups.size()), target_));
   }
 

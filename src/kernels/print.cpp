@@ -49,6 +49,8 @@ std::string print_node(const Kernel& kernel, size_t i, bool with_outer) {
   if (node.arg >= 0) text += separator + arg_name(kernel, static_cast<size_t>(node.arg), with_outer);
   if (node.kind == NodeKind::constant || (node.kind == NodeKind::map && node.op == MapOp::power))
     text += separator + general_text(node.value, 17);
+  if (node.kind == NodeKind::load_entry && node.operands[1] >= 0)
+    text += join(separator, "else ", general_text(node.value, 17));
   if (node.kind == NodeKind::index) text += separator + describe(node.coefficients);
   if (node.dtype != DataType::undef) text += join(separator, lamina::name_of(node.dtype));
   if (!writes) text += join(" : ", name_of(node.type), node.per_element ? "" : " row");

@@ -38,7 +38,7 @@ std::vector<Partition> partition_graph(const Graph& graph, PartitionPolicy polic
   std::vector<bool> runnable;
   for (const std::string& why : why_not) runnable.push_back(why.empty());
   // Fuse before partitioning: a partition is a group of ops that share a loop nest, or an op that cannot share one.
-  std::vector<FusionGroup> groups = fuse(*canonical, runnable, fusing);
+  std::vector<FusionGroup> groups = fuse(*canonical, runnable, fusing, capabilities.library());
   // Join groups around library ops: a plan then runs them in tiles, or at least without returning to the caller in between.
   if (fusing && capabilities.runs_several_groups()) groups = join_around_library_ops(*canonical, std::move(groups));
   std::vector<Partition> partitions = make_partitions(canonical, std::move(groups), why_not);

@@ -120,6 +120,8 @@ std::string engines(const OpSchema& schema) {
     return cpu +
            ": its rows are the rows of the loop nest, and elementwise ops and reductions over the same axes are fused with it.";
   if (schema.nest == LoopNest::sliced) return cpu + "; a neighbour that reads its result reads src in place.";
+  if (schema.nest == LoopNest::windows)
+    return cpu + ", fused with what reads its result, or runs it as a step of its own where that is faster.";
   if (schema.nest == LoopNest::gathered)
     return cpu + ", fused with what reads its result. The indices are checked before the kernel runs.";
   if (schema.nest == LoopNest::concatenated) return cpu + " of its own: one copy for each input.";

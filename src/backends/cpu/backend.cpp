@@ -147,6 +147,7 @@ class CpuBackend final : public Backend {
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
     return kernel::why_no_step(graph, op, target_);
   }
+  const LibraryCapabilities* library() const override { return library_.get(); }
   bool runs_several_groups() const override { return true; }
   const kernel::PlanTarget* plan_target() const override { return &target_; }
   std::unique_ptr<Executable> compile(std::shared_ptr<const kernel::Plan> plan) const override {

@@ -93,6 +93,7 @@ ShapeMap interpolate_backward_shapes(const OpView& view) {
 LAMINA_SCHEMA(Interpolate) {
   return {.kind = OpKind::Interpolate,
           .op_class = OpClass::library,
+          .nest = LoopNest::windows,
           .formula = "dst = src resampled along the spatial axes, nearest or linear",
           .inputs = {port("src", "T1"), optional_port("sizes", "T2", "one extent per spatial axis")},
           .outputs = {port("dst", "T1", "batch and channels of src; spatial extents are sizes, or floor(extent * scale)")},
@@ -107,6 +108,7 @@ LAMINA_SCHEMA(Interpolate) {
 LAMINA_SCHEMA(InterpolateBackward) {
   return {.kind = OpKind::InterpolateBackward,
           .op_class = OpClass::library,
+          .nest = LoopNest::windows,
           .formula = "diff_src = adjoint of Interpolate applied to diff_dst",
           .inputs = {port("src", "T1"), port("diff_dst", "T1"), optional_port("sizes", "T2", "one extent per spatial axis")},
           .outputs = {port("diff_src", "T1", "shape of src")},

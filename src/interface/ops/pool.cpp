@@ -78,6 +78,7 @@ ShapeMap avg_pool_backward_shapes(const OpView& view) {
 OpSchema pool(OpKind kind, std::string formula, std::vector<AttributeSpec> own, double error) {
   return {.kind = kind,
           .op_class = OpClass::library,
+          .nest = LoopNest::windows,
           .formula = std::move(formula),
           .inputs = {port("src", "T")},
           .outputs = {port(

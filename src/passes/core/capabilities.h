@@ -15,6 +15,8 @@ class LibraryCapabilities {
   virtual ~LibraryCapabilities() = default;
   // Returns "" if the library runs the op, else one sentence without the op's name that says why not.
   virtual std::string why_unsupported(const Graph& graph, const Op& op) const = 0;
+  // Whether the library is faster than a kernel for an op that has a loop nest. Such an op is then a step of its own.
+  virtual bool is_faster(const Graph& /*graph*/, const Op& /*op*/) const { return false; }
   // Whether the op computes fast on tensors of bf16 or f16. If not, the planner converts them to f32 and back.
   virtual bool takes_type(const Op& /*op*/, DataType) const { return true; }
   // Whether the product or convolution computes from quantized factors, exactly and fast.
@@ -37,6 +39,8 @@ class Capabilities {
   virtual ~Capabilities() = default;
   // Returns "" if the op can run with its dtypes, else one sentence without the op's name that says why not.
   virtual std::string why_unsupported(const Graph& graph, const Op& op) const = 0;
+  // The library whose steps the backend runs; null if it has none.
+  virtual const LibraryCapabilities* library() const { return nullptr; }
   // Whether a partition may contain several groups that are connected through library ops.
   virtual bool runs_several_groups() const { return false; }
 };

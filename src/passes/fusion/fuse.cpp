@@ -132,9 +132,10 @@ std::vector<FusionGroup> finish_in_order(const FusionState& state, std::vector<G
 
 }  // namespace
 
-std::vector<FusionGroup> fuse(const Graph& graph, const std::vector<bool>& runnable, bool fuse_ops) {
+std::vector<FusionGroup> fuse(const Graph& graph, const std::vector<bool>& runnable, bool fuse_ops,
+                              const LibraryCapabilities* library) {
   LAMINA_CHECK(runnable.size() == graph.ops().size(), "one flag per op");
-  FusionState state(graph, runnable);
+  FusionState state(graph, runnable, library);
   std::vector<Grown> grown;
   for (const int anchor : anchors_in_order(state)) {
     if (state.group_of[static_cast<size_t>(anchor)] >= 0) continue;

@@ -15,6 +15,7 @@
 
 #include "interface/graph.h"
 #include "interface/partition.h"
+#include "passes/core/capabilities.h"
 
 namespace lamina {
 
@@ -45,7 +46,8 @@ struct FusionGroup {
   std::string no_loop_nest;
 };
 
-// If `fuse_ops` is false, every op is a separate group (policy debug).
-std::vector<FusionGroup> fuse(const Graph& graph, const std::vector<bool>& runnable, bool fuse_ops);
+// If `fuse_ops` is false, every op is a separate group (policy debug). `library`: may be null.
+std::vector<FusionGroup> fuse(const Graph& graph, const std::vector<bool>& runnable, bool fuse_ops,
+                              const LibraryCapabilities* library = nullptr);
 
 }  // namespace lamina

@@ -73,10 +73,13 @@ FloatMode float_mode(const Graph& graph, const Op& op) {
   return has_f64 ? FloatMode::f64 : has_other ? FloatMode::f32 : FloatMode::none;
 }
 
-FusionState::FusionState(const Graph& the_graph, const std::vector<bool>& which_run)
+FusionState::FusionState(const Graph& the_graph, const std::vector<bool>& which_run, const LibraryCapabilities* library)
     : graph(the_graph), runnable(which_run), contracted(the_graph), group_of(the_graph.ops().size(), -1) {
   views.reserve(graph.ops().size());
-  for (const Op& op : graph.ops()) views.push_back(iteration_view(graph, op));
+  for (const Op& op : graph.ops()) {
+    views.push_back(iteration_view(graph, op));
+    if (library != nullptr && library->is_faster(graph, op)) views.back().why_not = "the library is faster than a kernel";
+  }
 }
 
 // ---- growing

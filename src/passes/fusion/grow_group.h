@@ -34,7 +34,7 @@ struct Decision {
 
 // State that all groups of a graph share during growth.
 struct FusionState {
-  FusionState(const Graph& graph, const std::vector<bool>& runnable);
+  FusionState(const Graph& graph, const std::vector<bool>& runnable, const LibraryCapabilities* library);
 
   const Graph& graph;
   const std::vector<bool>& runnable;

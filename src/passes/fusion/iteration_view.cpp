@@ -19,6 +19,7 @@ ViewBuilder::Family ViewBuilder::family() const {
     case LoopNest::concatenated: return &ViewBuilder::concatenated;
     case LoopNest::sliced: return &ViewBuilder::sliced;
     case LoopNest::gathered: return &ViewBuilder::gathered;
+    case LoopNest::windows: return &ViewBuilder::windows;
     case LoopNest::trailing_axes: return &ViewBuilder::trailing_axes;
     case LoopNest::group_rows: return &ViewBuilder::group_rows;
     case LoopNest::channel_rows: return &ViewBuilder::channel_rows;
@@ -108,6 +109,16 @@ bool IterationView::has_columns() const {
   return std::find(column_outputs.begin(), column_outputs.end(), true) != column_outputs.end();
 }
 
+IterationView ViewBuilder::build_windows(const Dims& positions, const Windows& windows) {
+  loop_over_windows(positions, &windows);
+  finish();
+  return std::move(view_);
+}
+
 IterationView iteration_view(const Graph& graph, const Op& op) { return ViewBuilder(graph, op).build(); }
+
+IterationView view_of_windows(const Graph& graph, const Op& op, const Dims& positions, const Windows& windows) {
+  return ViewBuilder(graph, op).build_windows(positions, windows);
+}
 
 }  // namespace lamina

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "interface/graph.h"
+#include "interface/windows.h"
 #include "passes/fusion/fuse.h"
 
 namespace lamina {
@@ -30,5 +31,8 @@ struct IterationView {
 };
 
 IterationView iteration_view(const Graph& graph, const Op& op);
+
+// Another loop nest for an op of LoopNest::windows: over `positions`, a shape of its images, with these windows.
+IterationView view_of_windows(const Graph& graph, const Op& op, const Dims& positions, const Windows& windows);
 
 }  // namespace lamina

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "interface/status.h"
+#include "interface/windows.h"
 #include "passes/fusion/iteration_view.h"
 
 namespace lamina {
@@ -29,6 +30,8 @@ class ViewBuilder {
   }
 
   IterationView build();
+  // Runs over `positions`, whose windows read the images among the inputs.
+  IterationView build_windows(const Dims& positions, const Windows& windows);
 
  private:
   using Family = void (ViewBuilder::*)();
@@ -44,6 +47,7 @@ class ViewBuilder {
   void concatenated();
   void sliced();
   void gathered();
+  void windows();
   void trailing_axes();
   void group_rows();
   void channel_rows();
@@ -54,6 +58,7 @@ class ViewBuilder {
   void refuse(std::string why) {
     if (view_.why_not.empty()) view_.why_not = std::move(why);
   }
+  void loop_over_windows(const Dims& positions, const Windows* windows);
   void unknown_rank();
   bool all_ranks_unknown() const;
   bool some_rank_unknown() const;

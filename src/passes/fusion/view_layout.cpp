@@ -84,6 +84,38 @@ void ViewBuilder::gathered() {
   view_.reads_a_part[0] = view_.reads_a_part[1] = true;
 }
 
+// Runs over the positions of the result, then over the taps of a window if these are loops. The maps of images name those dims
+// along which taps run, since a position is read from where its window says.
+void ViewBuilder::windows() {
+  const OpView view(graph_, op_);
+  bool are_known = view.output_at(0)->has_full_shape();
+  for (size_t i = 0; i < view.input_count(); ++i)
+    are_known = are_known && (view.input_at(i) == nullptr || view.input_at(i)->has_full_shape());
+  if (!are_known) return loop_over_windows(output_shape(0), nullptr);
+  const Windows windows = windows_of(view);
+  loop_over_windows(output_shape(0), &windows);
+}
+
+void ViewBuilder::loop_over_windows(const Dims& positions, const Windows* windows) {
+  const size_t rank = positions.size(), first = has_channels_last(op_) ? 1 : 2;
+  loop_over(positions);
+  DimMap image = identity_map(rank);
+  const bool are_loops = windows != nullptr && windows->are_loops();
+  for (size_t axis = 0; axis + 2 < rank; ++axis) {
+    image[first + axis] = kNoRun;
+    if (!are_loops) continue;
+    image[first + axis] = {static_cast<int>(view_.extents.size()), 1};
+    view_.extents.push_back(windows->axes[axis].count);
+    view_.inner.push_back(true);
+  }
+  view_.outputs[0] = identity_map(rank);
+  for (size_t i = 0; i < op_.inputs.size(); ++i) {
+    if (!has_input(i)) continue;
+    view_.inputs[i] = input_shape(i).size() == rank ? image : DimMap(input_shape(i).size(), kNoRun);
+    view_.reads_a_part[i] = true;
+  }
+}
+
 // The inputs are concatenated along `axis`. Each is a separate copy.
 void ViewBuilder::concatenated() {
   view_.opaque_copy = true;

@@ -1,6 +1,6 @@
 // Runs a graph partition by partition on a GPU backend (OpenCL, for which PoCL suffices, unless LAMINA_TEST_DEVICE names a
-// device), on the CPU backend and on the reference backend. Without a reduction, GPU and CPU give the same bits; with one, they
-// differ by the order of summation.
+// device), in kernels of the CPU backend and on the reference backend. Without a reduction, GPU and CPU give the same bits;
+// with one, they differ by the order of summation.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "backends/cpu/support/cpu_check.h"
+#include "backends/cpu/support/kernels_alone.h"
 #include "backends/gpu/backend.h"
 #include "backends/gpu/devices/devices.h"
 #include "compiler/compile.h"
@@ -99,14 +100,14 @@ inline GpuResult expect_gpu_is_right(const Backend& gpu, const Graph& graph, dou
     EXPECT_TRUE(partition.supported) << partition.unsupported_reason;
     if (!partition.supported) continue;
     const bool on_cpu_too = std::all_of(partition.graph->ops().begin(), partition.graph->ops().end(), [&](const Op& op) {
-      return cpu_backend().why_unsupported(*partition.graph, op).empty();
+      return kernels_alone().why_unsupported(*partition.graph, op).empty();
     });
     const PortTensors ports = port_tensors(partition);
     const Subgraph subgraph = extract_subgraph(partition, ports.inputs, ports.outputs);
     const PortData inputs = inputs_of(partition, ports, result.buffers, random);
     std::vector<Buffer> actual = outputs_for(ports), cpu = outputs_for(ports), expected = outputs_for(ports);
     result.partitions.push_back(run_on_gpu(gpu, subgraph, ports.inputs, inputs.buffers, actual));
-    if (on_cpu_too) run_on_host(cpu_backend(), subgraph, inputs, cpu);
+    if (on_cpu_too) run_on_host(kernels_alone(), subgraph, inputs, cpu);
     run_on_host(reference_backend(), subgraph, inputs, expected);
     bool reduces = false;
     for (const kernel::PlanStep& step : compiler::plan_subgraph(subgraph, *gpu.plan_target()).steps) {

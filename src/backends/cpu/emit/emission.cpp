@@ -1,6 +1,7 @@
 #include "backends/cpu/emit/emission.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "backends/cpu/emit/nibbles.h"
@@ -81,6 +82,25 @@ void Emission::when(llvm::Value* condition, const std::function<void()>& body) {
   body();
   b.CreateBr(after);
   b.SetInsertPoint(after);
+}
+
+llvm::Value* Emission::choose(llvm::Value* condition, const std::function<llvm::Value*()>& then,
+                              const std::function<llvm::Value*()>& otherwise) {
+  const std::array blocks{llvm::BasicBlock::Create(context, "then", function),
+                          llvm::BasicBlock::Create(context, "otherwise", function)};
+  auto* const after = llvm::BasicBlock::Create(context, "after", function);
+  b.CreateCondBr(condition, blocks[0], blocks[1]);
+  std::array<std::pair<llvm::Value*, llvm::BasicBlock*>, 2> results;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    b.SetInsertPoint(blocks[i]);
+    llvm::Value* const value = i == 0 ? then() : otherwise();
+    results[i] = {value, b.GetInsertBlock()};
+    b.CreateBr(after);
+  }
+  b.SetInsertPoint(after);
+  llvm::PHINode* const result = b.CreatePHI(results[0].first->getType(), 2);
+  for (const auto& [value, block] : results) result->addIncoming(value, block);
+  return result;
 }
 
 llvm::AllocaInst* Emission::alloca_at_entry(llvm::Type* type) {

@@ -48,6 +48,9 @@ class Emission {
   // for (i = begin; i < end; i += step) body(i)
   void loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const std::function<void(llvm::Value*)>& body);
   void when(llvm::Value* condition, const std::function<void()>& body);
+  // The value of the branch that `condition`, an i1, selects.
+  llvm::Value* choose(llvm::Value* condition, const std::function<llvm::Value*()>& then,
+                      const std::function<llvm::Value*()>& otherwise);
   llvm::AllocaInst* alloca_at_entry(llvm::Type* type);
 
   llvm::Type* type(kernel::Type type, int lanes) const;

@@ -5,6 +5,8 @@
 // vector would be a quarter of a line, and its narrowing store instruction cannot bypass the caches.
 #include "backends/cpu/emit/memory.h"
 
+#include <array>
+
 #include "backends/cpu/emit/nibbles.h"
 #include "backends/cpu/schedule/tuning.h"
 #include "backends/cpu/vector/convert.h"
@@ -55,24 +57,97 @@ llvm::Value* Memory::load_arg(llvm::Value* pointer, int arg, const Lanes& lanes,
   if (lanes.width == 1 || step == LaneStep::none)
     return e_.widen(to_compute(dtype, b_.CreateAlignedLoad(scalar, first, align)), lanes.width);
   if (step == LaneStep::one) return load_vector(first, arg, {lanes.width, nullptr, lanes.mask});
-  return load_lanes(lane_addresses(first, arg, lanes, stride), dtype, lanes);
+  return load_lanes(lane_addresses(first, arg, lanes, stride), dtype, lanes.mask, lanes.width);
 }
 
-llvm::Value* Memory::load_lanes(llvm::Value* addresses, DataType dtype, const Lanes& lanes) {
-  llvm::Type* const type = with_lanes(storage_type(e_.context, dtype), lanes.width);
-  llvm::Value* const mask = lanes.mask != nullptr ? lanes.mask : e_.widen(b_.getTrue(), lanes.width);
+// `mask` may be null.
+llvm::Value* Memory::load_lanes(llvm::Value* addresses, DataType dtype, llvm::Value* mask, int width) {
+  llvm::Type* const type = with_lanes(storage_type(e_.context, dtype), width);
+  if (mask == nullptr) mask = e_.widen(b_.getTrue(), width);
   const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
   return to_compute(dtype, b_.CreateMaskedGather(type, addresses, align, mask, llvm::Constant::getNullValue(type)));
 }
 
-llvm::Value* Memory::load_entry(llvm::Value* pointer, int arg, llvm::Value* entry, const Lanes& lanes, int64_t stride) {
+llvm::Value* Memory::load_entry(llvm::Value* pointer, int arg, const Entry& entry, const Lanes& lanes, int64_t stride) {
   const DataType dtype = kernel_.arg(arg).dtype;
-  llvm::Value* const entry_bytes = e_.widen(i64(bytes_of(dtype, kernel_.arg(arg).entry_stride)), lanes_of(entry));
-  llvm::Value* const of_entry = b_.CreateMul(entry, entry_bytes);
-  if (lanes_of(entry) == 1) return load_arg(b_.CreateGEP(b_.getInt8Ty(), pointer, of_entry), arg, lanes, stride);
+  const int64_t entry_stride = kernel_.arg(arg).entry_stride;
+  const auto address_of = [&](llvm::Value* number) {
+    return b_.CreateMul(number, e_.widen(i64(bytes_of(dtype, entry_stride)), lanes_of(number)));
+  };
+  const auto or_other = [&](llvm::Value* loaded) {
+    if (entry.exists == nullptr) return loaded;
+    llvm::Type* const type = loaded->getType();
+    llvm::Value* const otherwise = type->isFPOrFPVectorTy()
+                                       ? llvm::ConstantFP::get(type, entry.otherwise)
+                                       : llvm::ConstantInt::getSigned(type, static_cast<int64_t>(entry.otherwise));
+    return b_.CreateSelect(e_.widen(entry.exists, lanes_of(loaded)), loaded, otherwise);
+  };
+  if (lanes_of(entry.number) == 1) {  // the first entry can always be read
+    llvm::Value* const number = entry.exists == nullptr || lanes_of(entry.exists) > 1
+                                    ? entry.number
+                                    : b_.CreateSelect(entry.exists, entry.number, i64(0));
+    Lanes where = lanes;
+    if (entry.exists != nullptr && lanes_of(entry.exists) > 1)
+      where.mask = lanes.mask == nullptr ? entry.exists : b_.CreateAnd(lanes.mask, entry.exists);
+    return or_other(load_arg(b_.CreateGEP(b_.getInt8Ty(), pointer, address_of(number)), arg, where, stride));
+  }
+  llvm::Value* mask = entry.exists == nullptr ? nullptr : e_.widen(entry.exists, lanes.width);
+  if (lanes.mask != nullptr) mask = mask == nullptr ? lanes.mask : b_.CreateAnd(mask, lanes.mask);
   llvm::Type* const scalar = storage_type(e_.context, dtype);
   llvm::Value* const first = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
-  return load_lanes(b_.CreateGEP(b_.getInt8Ty(), lane_addresses(first, arg, lanes, stride), of_entry), dtype, lanes);
+  if (entry.of_first != nullptr && !e_.across_rows()) {
+    llvm::Value* const begin = b_.CreateGEP(b_.getInt8Ty(), first, address_of(entry.of_first));
+    return or_other(load_regular(begin, dtype, entry.step * entry_stride + stride, mask, lanes.width));
+  }
+  // Instructions that load single lanes add vectors of positions to one address.
+  const bool is_one_address = stride == 0 && !e_.across_rows();
+  llvm::Value* const start = entry.common == nullptr ? first : b_.CreateGEP(b_.getInt8Ty(), first, address_of(entry.common));
+  llvm::Value* const addresses =
+      is_one_address ? b_.CreateGEP(scalar, start, b_.CreateMul(entry.number, e_.widen(i64(entry_stride), lanes.width)))
+                     : b_.CreateGEP(b_.getInt8Ty(), lane_addresses(start, arg, lanes, stride), address_of(entry.number));
+  return or_other(load_lanes(addresses, dtype, mask, lanes.width));
+}
+
+// Lanes that are `step` elements apart. Where lanes are masked, their addresses may be outside of the memory.
+llvm::Value* Memory::load_regular(llvm::Value* first, DataType dtype, int64_t step, llvm::Value* mask, int width) {
+  llvm::Type* const type = with_lanes(storage_type(e_.context, dtype), width);
+  const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
+  const auto gathered = [&] {
+    auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(width));
+    llvm::Value* const steps = b_.CreateMul(b_.CreateStepVector(words), e_.widen(i64(step * bytes_of(dtype, 1)), width));
+    return load_lanes(b_.CreateGEP(b_.getInt8Ty(), first, steps), dtype, mask, width);
+  };
+  if (step == 1 && mask == nullptr) return to_compute(dtype, b_.CreateAlignedLoad(type, first, align));
+  if (step == 1) return to_compute(dtype, b_.CreateMaskedLoad(type, first, align, mask, llvm::Constant::getNullValue(type)));
+  if (step != 2) return gathered();
+  if (mask == nullptr) return load_every_second(first, dtype, nullptr, width);
+  return e_.choose(
+      b_.CreateAndReduce(mask), [&] { return load_every_second(first, dtype, nullptr, width); },
+      [&] { return load_every_second(first, dtype, mask, width); });
+}
+
+// From two vectors, the second of which ends with the last lane. `mask` may be null.
+llvm::Value* Memory::load_every_second(llvm::Value* first, DataType dtype, llvm::Value* mask, int width) {
+  llvm::Type* const scalar = storage_type(e_.context, dtype);
+  llvm::Type* const type = with_lanes(scalar, width);
+  const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
+  std::vector<int> lanes;
+  for (int lane = 0; lane < width; ++lane) lanes.push_back(2 * lane < width ? 2 * lane : 2 * lane + 1);
+  std::array<llvm::Value*, 2> loaded;
+  for (int half = 0; half < 2; ++half) {
+    const int begin = half * (width - 1);
+    llvm::Value* const at = b_.CreateGEP(scalar, first, i64(begin));
+    if (mask == nullptr) {
+      loaded[static_cast<size_t>(half)] = b_.CreateAlignedLoad(type, at, align);
+      continue;
+    }
+    std::vector<int> live;  // the lane of the mask for each element, or one of `no`
+    for (int i = begin; i < begin + width; ++i) live.push_back(i % 2 == 0 ? i / 2 : width);
+    llvm::Value* const no = llvm::Constant::getNullValue(mask->getType());
+    loaded[static_cast<size_t>(half)] =
+        b_.CreateMaskedLoad(type, at, align, b_.CreateShuffleVector(mask, no, live), llvm::Constant::getNullValue(type));
+  }
+  return to_compute(dtype, b_.CreateShuffleVector(loaded[0], loaded[1], lanes));
 }
 
 llvm::Value* Memory::load_vector(llvm::Value* pointer, int arg, const Lanes& lanes) {

@@ -22,8 +22,16 @@ class Memory : private Part {
   // row's.
   llvm::Value* load_arg(llvm::Value* pointer, int arg, const Lanes& lanes, int64_t stride);
   void store_arg(llvm::Value* pointer, const Store& to, llvm::Value* value, const Lanes& lanes, int64_t stride);
-  // The same in the entry `entry` of the arg: an i64 that all lanes share, or one per lane.
-  llvm::Value* load_entry(llvm::Value* pointer, int arg, llvm::Value* entry, const Lanes& lanes, int64_t stride);
+  // The same in an entry of the arg.
+  struct Entry {
+    llvm::Value* number;              // i64, that all lanes share, or one per lane
+    llvm::Value* exists = nullptr;    // i1, likewise; null: in all lanes
+    double otherwise = 0;             // the value where it does not exist
+    llvm::Value* of_first = nullptr;  // of lane 0, if each lane's number is `step` more than that of the lane before
+    int64_t step = 0;
+    llvm::Value* common = nullptr;  // is added to all numbers; null: 0
+  };
+  llvm::Value* load_entry(llvm::Value* pointer, int arg, const Entry& entry, const Lanes& lanes, int64_t stride);
   // Contiguous elements.
   llvm::Value* load_vector(llvm::Value* pointer, int arg, const Lanes& lanes);
   void store_vector(llvm::Value* pointer, const Store& to, llvm::Value* value, const Lanes& lanes);
@@ -43,7 +51,9 @@ class Memory : private Part {
   llvm::Value* to_compute(DataType dtype, llvm::Value* raw);
   llvm::Value* to_storage(DataType dtype, kernel::Type type, llvm::Value* value);
   llvm::Value* lane_addresses(llvm::Value* first, int arg, const Lanes& lanes, int64_t stride);
-  llvm::Value* load_lanes(llvm::Value* addresses, DataType dtype, const Lanes& lanes);
+  llvm::Value* load_lanes(llvm::Value* addresses, DataType dtype, llvm::Value* mask, int width);
+  llvm::Value* load_regular(llvm::Value* first, DataType dtype, int64_t step, llvm::Value* mask, int width);
+  llvm::Value* load_every_second(llvm::Value* first, DataType dtype, llvm::Value* mask, int width);
   void mark_non_temporal(llvm::StoreInst* store);
 };
 

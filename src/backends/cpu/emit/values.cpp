@@ -39,7 +39,8 @@ void Values::compute_row_values(Row& row, int phase) {
     switch (n.kind) {
       case NodeKind::load: row.values[i] = memory_.load_arg(row.pointers[static_cast<size_t>(n.arg)], n.arg, lanes, 0); break;
       case NodeKind::load_entry:
-        row.values[i] = memory_.load_entry(row.pointers[static_cast<size_t>(n.arg)], n.arg, operand(0), lanes, 0);
+        row.values[i] = memory_.load_entry(row.pointers[static_cast<size_t>(n.arg)], n.arg,
+                                           {operand(0), n.operands[1] < 0 ? nullptr : operand(1), n.value}, lanes, 0);
         break;
       case NodeKind::constant: {
         llvm::Type* const type = e_.type(n.type, row.frame.lanes);
@@ -76,12 +77,9 @@ llvm::Value* Values::element(const Row& row, NodeIndex index, const Lanes& lanes
     case NodeKind::load:
       return memory_.load_arg(row.segment[static_cast<size_t>(n.arg)], n.arg, lanes,
                               kernel_.args[static_cast<size_t>(n.arg)].strides.back());
-    case NodeKind::load_entry: {
-      const auto entry = static_cast<size_t>(n.operands[0]);  // not widened: a row's own entry is contiguous
-      return memory_.load_entry(row.segment[static_cast<size_t>(n.arg)], n.arg,
-                                known[entry] != nullptr ? known[entry] : row.values[entry], lanes,
+    case NodeKind::load_entry:
+      return memory_.load_entry(row.segment[static_cast<size_t>(n.arg)], n.arg, entry_of(row, n, lanes, known), lanes,
                                 kernel_.args[static_cast<size_t>(n.arg)].strides.back());
-    }
     case NodeKind::index: {
       const int64_t step = n.coefficients.back();
       llvm::Value* const base =
@@ -98,6 +96,37 @@ llvm::Value* Values::element(const Row& row, NodeIndex index, const Lanes& lanes
       return map_value(n, operands);
     }
   }
+}
+
+// Values that all lanes share are not widened: the entry is then contiguous.
+Memory::Entry Values::entry_of(const Row& row, const Node& n, const Lanes& lanes, const ElementValues& known) {
+  const auto value = [&](NodeIndex i) {
+    llvm::Value* const of_lanes = known[static_cast<size_t>(i)];
+    return of_lanes != nullptr ? of_lanes : row.value(i);
+  };
+  Memory::Entry entry{value(n.operands[0]), n.operands[1] < 0 ? nullptr : value(n.operands[1]), n.value};
+  if (const std::optional<int64_t> step = step_along_row(n.operands[0]); step && !e_.across_rows()) {
+    entry.of_first = value_at(row, n.operands[0], lanes.offset);
+    entry.step = *step;
+    return entry;
+  }
+  if (lanes.width > 1 && node(n.operands[0]).per_element) {
+    entry.number = nullptr;
+    split_sum(row, n.operands[0], known, entry);
+  }
+  return entry;
+}
+
+// Adds the terms of a sum to the entry's number, and those that are the same for all lanes to the part that they share.
+void Values::split_sum(const Row& row, NodeIndex index, const ElementValues& known, Memory::Entry& entry) {
+  const Node& n = node(index);
+  if (n.per_element && n.kind == NodeKind::map && n.op == MapOp::add) {
+    for (const int k : {0, 1}) split_sum(row, n.operands[static_cast<size_t>(k)], known, entry);
+    return;
+  }
+  llvm::Value* const term = n.per_element ? known[static_cast<size_t>(index)] : row.value(index);
+  llvm::Value*& sum = n.per_element ? entry.number : entry.common;
+  sum = sum == nullptr ? term : b_.CreateAdd(sum, term);
 }
 
 // x minus the mean, with the mean as high + low. With a scale: (x - high) * scale - low * scale, rounded once at the end.
@@ -157,31 +186,32 @@ llvm::Value* Values::map_value(const Node& n, ValueList operands) {
 bool Values::draws_for_neighbours(NodeIndex index) const {
   const Node& n = node(index);
   return n.kind == NodeKind::map && n.op == MapOp::philox_word && n.per_element && !e_.across_rows() && e_.width % 4 == 0 &&
-         counts_elements(n.operands[0]) && !node(n.operands[1]).per_element && !node(n.operands[2]).per_element;
+         step_along_row(n.operands[0]) == 1 && !node(n.operands[1]).per_element && !node(n.operands[2]).per_element;
 }
 
-// Whether each element's value is one more than that of the element before: an index along the row, possibly plus a row
-// value.
-bool Values::counts_elements(NodeIndex index) const {
+std::optional<int64_t> Values::step_along_row(NodeIndex index) const {
   const Node& n = node(index);
-  if (!n.per_element) return false;
-  if (n.kind == NodeKind::index) return n.coefficients.back() == 1;
-  return n.kind == NodeKind::map && n.op == MapOp::add && (counts_elements(n.operands[0]) || counts_elements(n.operands[1])) &&
-         node(n.operands[0]).per_element != node(n.operands[1]).per_element;
+  if (!n.per_element) return 0;
+  if (n.kind == NodeKind::index) return n.coefficients.back();
+  if (n.kind != NodeKind::map || n.op != MapOp::add) return std::nullopt;
+  const std::optional<int64_t> a = step_along_row(n.operands[0]), b = step_along_row(n.operands[1]);
+  return a && b ? std::optional(*a + *b) : std::nullopt;
 }
 
-// i64: the value at `offset` of a node that counts elements.
-llvm::Value* Values::count_at(const Row& row, NodeIndex index, llvm::Value* offset) {
-  if (!node(index).per_element) return row.value(index);
-  if (node(index).kind == NodeKind::index) return b_.CreateAdd(row.index_base[static_cast<size_t>(index)], offset);
-  return b_.CreateAdd(count_at(row, node(index).operands[0], offset), count_at(row, node(index).operands[1], offset));
+// i64: the value at `offset` of a node that has a step along the row.
+llvm::Value* Values::value_at(const Row& row, NodeIndex index, llvm::Value* offset) {
+  const Node& n = node(index);
+  if (!n.per_element) return row.value(index);
+  if (n.kind == NodeKind::index)
+    return b_.CreateAdd(row.index_base[static_cast<size_t>(index)], b_.CreateMul(offset, i64(n.coefficients.back())));
+  return b_.CreateAdd(value_at(row, n.operands[0], offset), value_at(row, n.operands[1], offset));
 }
 
 ValueList Values::draw_for_neighbours(const Row& row, NodeIndex index, std::span<const Lanes> lanes) {
   const Node& n = node(index);
   const int width = lanes.front().width;
   llvm::Value* const words =
-      emit_philox_words_from(b_, count_at(row, n.operands[0], lanes.front().offset), width * static_cast<int>(lanes.size()),
+      emit_philox_words_from(b_, value_at(row, n.operands[0], lanes.front().offset), width * static_cast<int>(lanes.size()),
                              row.value(n.operands[1]), row.value(n.operands[2]));
   ValueList of_vectors;
   for (size_t v = 0; v < lanes.size(); ++v) {

@@ -1,6 +1,7 @@
 // One value per node: element nodes as vectors of lanes, row nodes as row values.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "backends/cpu/emit/memory.h"
@@ -25,8 +26,11 @@ class Values : private Part {
  private:
   llvm::Value* map_value(const kernel::Node& node, ValueList operands);
   llvm::Value* cast_value(llvm::Value* value, kernel::Type from, kernel::Type to);
-  bool counts_elements(kernel::NodeIndex node) const;
-  llvm::Value* count_at(const Row& row, kernel::NodeIndex node, llvm::Value* offset);
+  // If each element's value is as much more than that of the element before: how much.
+  std::optional<int64_t> step_along_row(kernel::NodeIndex node) const;
+  llvm::Value* value_at(const Row& row, kernel::NodeIndex node, llvm::Value* offset);
+  void split_sum(const Row& row, kernel::NodeIndex node, const ElementValues& known, Memory::Entry& entry);
+  Memory::Entry entry_of(const Row& row, const kernel::Node& node, const Lanes& lanes, const ElementValues& known);
   llvm::Value* centered(const Row& row, kernel::NodeIndex moments, llvm::Value* value, llvm::Value* scale = nullptr);
 
   Memory& memory_;

@@ -26,7 +26,8 @@ struct LibraryOp {
   bool (*takes_integers)() = nullptr;            // LibraryCapabilities::takes_integers; null: it does not
   // LibraryCapabilities::takes_post_op and its limits; null: none.
   std::optional<LibraryCapabilities::PostOpSupport> (*takes_post_op)(const Op& op) = nullptr;
-  bool takes_empty_inputs = false;  // compile supports inputs without elements
+  bool (*is_faster)(const Graph& graph, const Op& op) = nullptr;  // than the op's kernel; null: it is not
+  bool takes_empty_inputs = false;                                // compile supports inputs without elements
 };
 
 // By lamina's own loops.

@@ -49,7 +49,11 @@ std::string Values::offset(int a) const {
   return strides.back() == 1 ? "at" : strides.back() == 0 ? "0" : join("at * ", strides.back());
 }
 
-std::string Values::entry_offset(const Node& n) const { return join(operand(n, 0), " * (lm_s64)", arg(n.arg).entry_stride); }
+std::string Values::load_entry(const Node& n, const std::string& offset) const {
+  const std::string start = join(operand(n, 0), " * (lm_s64)", arg(n.arg).entry_stride);
+  const std::string value = load_at(n.arg, offset.empty() ? start : join(start, " + ", offset));
+  return n.operands[1] < 0 ? value : join("(", operand(n, 1), " ? ", value, " : ", constant(n.value, n.type), ")");
+}
 
 // The value of an index node. `inside`: the part of the chunk and the element.
 std::string Values::index_at(const Node& n, const std::string& inside) const {
@@ -70,7 +74,7 @@ void Values::emit_row_values(int phase) {
     };
     switch (n.kind) {
       case NodeKind::load: declare(load_at(n.arg, "0")); break;
-      case NodeKind::load_entry: declare(load_at(n.arg, entry_offset(n))); break;
+      case NodeKind::load_entry: declare(load_entry(n, "")); break;
       case NodeKind::constant: declare(constant(n.value, n.type)); break;
       case NodeKind::index: declare(index_at(n, "0")); break;
       case NodeKind::center: declare(centered(n)); break;
@@ -100,9 +104,8 @@ std::string Values::element_value(NodeIndex i, bool first_element) const {
       return load_at(n.arg, join(offset(n.arg), " + v * (lm_ix)", stride));
     }
     case NodeKind::load_entry: {
-      if (first_element) return load_at(n.arg, entry_offset(n));
-      const int64_t stride = arg(n.arg).strides.back();
-      return load_at(n.arg, join(entry_offset(n), " + ", offset(n.arg), " + v * (lm_ix)", stride));
+      if (first_element) return load_entry(n, "");
+      return load_entry(n, join(offset(n.arg), " + v * (lm_ix)", arg(n.arg).strides.back()));
     }
     case NodeKind::index: {
       if (first_element) return index_at(n, "0");

@@ -23,7 +23,8 @@ class Values : private Part {
  private:
   // the element of the arg at that offset, in the compute type
   std::string load_at(int arg, const std::string& offset) const;
-  std::string entry_offset(const kernel::Node& node) const;  // of the entry that a load_entry reads
+  // A load_entry whose entry starts at `offset` if it is the first.
+  std::string load_entry(const kernel::Node& node, const std::string& offset) const;
   std::string map_value(const kernel::Node& node) const;
   static std::string centered(const kernel::Node& node);
   std::string index_at(const kernel::Node& node, const std::string& inside) const;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/cpu/library/library_check.h"
+#include "backends/cpu/support/kernels_alone.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {
@@ -70,6 +71,7 @@ inline std::vector<double> results_of(const Graph& graph, const std::vector<std:
     given[tensor.id] = buffer_of(tensor, inputs[i]);
   }
   const LibraryRun run = expect_library_matches_reference(graph, 0, given);
+  expect_library_matches_reference(graph, 0, given, 1, kernels_alone());
   return elements(run.outputs[0], run.buffers.at(run.outputs[0].id));
 }
 

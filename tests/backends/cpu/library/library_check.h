@@ -51,7 +51,8 @@ inline bool holds_elements_alone(const LogicalTensor& tensor, Buffer buffer) {
 // `error` is relative to an element or to the root mean square of its tensor, the larger of the two, in addition to both
 // roundings to the output's type. `given`: inputs that are not random.
 inline LibraryRun expect_library_matches_reference(const Graph& graph, double error = 2e-6,
-                                                   const std::map<uint64_t, Buffer>& given = {}, unsigned seed = 1) {
+                                                   const std::map<uint64_t, Buffer>& given = {}, unsigned seed = 1,
+                                                   const Backend& cpu = cpu_backend()) {
   LibraryRun run;
   run.buffers = given;
   const Subgraph subgraph{with_strides(graph), graph.inputs(), graph.outputs()};
@@ -75,12 +76,12 @@ inline LibraryRun expect_library_matches_reference(const Graph& graph, double er
     ExecutionContext context;
     context.threads = threads;
     executable->execute(context, in, out);
-    if (&backend == &cpu_backend()) run.info = executable->info();
+    if (&backend == &cpu) run.info = executable->info();
     return buffers;
   };
-  std::vector<Buffer> actual = execute(cpu_backend(), 1);
+  std::vector<Buffer> actual = execute(cpu, 1);
   for (const int threads : {2, 3, 7}) {
-    const std::vector<Buffer> again = execute(cpu_backend(), threads);
+    const std::vector<Buffer> again = execute(cpu, threads);
     for (size_t o = 0; o < actual.size(); ++o) EXPECT_TRUE(again[o] == actual[o]) << threads << " threads, output " << o;
   }
   const std::vector<Buffer> expected = execute(reference_backend(), 0);

@@ -140,6 +140,35 @@ inline kernel::Kernel norm_of_planes(int64_t images, int64_t height, int64_t wid
   return kernel;
 }
 
+// Windows of three taps along an axis of `width` positions, each the maximum of those that exist. The channels are contiguous,
+// or the positions.
+inline kernel::Kernel windows(int64_t width, int64_t stride, bool channels_last, DataType dtype) {
+  constexpr int64_t kImages = 5, kChannels = 70;
+  const int64_t positions = (width - 1) / stride + 1, of_channel = channels_last ? 1 : width;
+  const int64_t of_position = channels_last ? kChannels : 1;
+  kernel::Builder builder("windows", {kImages, kChannels, positions}, 2);
+  const int src = builder.add_arg({.name = "src",
+                                   .dtype = dtype,
+                                   .strides = {kChannels * width, of_channel, 0},
+                                   .table = {},
+                                   .entries = width,
+                                   .entry_stride = of_position});
+  const kernel::Value first = builder.index({0, 0, stride});
+  kernel::Value largest;
+  for (const double tap : {-1, 0, 1}) {
+    const kernel::Value position = first + tap;
+    const kernel::Value exists =
+        builder.map(kernel::MapOp::logical_and, greater_equal(position, 0), less(position, static_cast<double>(width)));
+    const kernel::Value x = builder.load_entry(src, position, exists, -4);
+    largest = largest ? max(largest, x) : x;
+  }
+  const Dims strides = channels_last ? Dims{kChannels * positions, 1, kChannels} : Dims{kChannels * positions, positions, 1};
+  builder.store(largest, builder.add_arg({.name = "dst", .dtype = dtype, .output = true, .strides = strides, .table = {}}));
+  kernel::Kernel kernel = builder.finish();
+  kernel::simplify_dims(kernel);
+  return kernel;
+}
+
 inline std::vector<ScheduledKernel> scheduled_kernels() {
   constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
   std::vector<ScheduledKernel> all;
@@ -174,6 +203,11 @@ inline std::vector<ScheduledKernel> scheduled_kernels() {
   add_channels("channels_first", 64, 80, false, f32);
   all.push_back({"planes_f32", norm_of_planes(40, 17, 61, 64, f32)});
   all.push_back({"planes_bf16", norm_of_planes(9, 60, 64, 64, bf16)});
+  for (const bool channels_last : {false, true})
+    for (const int64_t stride : {1, 2, 3})
+      for (const DataType dtype : {f32, bf16})
+        all.push_back({join("windows_by_", stride, channels_last ? "_channels_last_" : "_", name_of(dtype)),
+                       windows(83, stride, channels_last, dtype)});
   return all;
 }
 

@@ -34,8 +34,13 @@ std::unique_ptr<const Primitive> interpolate_backward(const kernel::LibraryStep&
 }  // namespace
 
 std::vector<LibraryOp> interpolate_ops() {
-  return {{OpKind::Interpolate, interpolate, why_not_image},
-          {OpKind::InterpolateBackward, interpolate_backward, why_not_image}};
+  const auto is_faster = [](const Graph& graph, const Op& op) {
+    return op.attribute<std::string>("mode") != "nearest" || !has_contiguous_channels(graph, op);
+  };
+  const auto always = [](const Graph&, const Op&) { return true; };
+  return {
+      {.kind = OpKind::Interpolate, .compile = interpolate, .why_not = why_not_image, .is_faster = is_faster},
+      {.kind = OpKind::InterpolateBackward, .compile = interpolate_backward, .why_not = why_not_image, .is_faster = always}};
 }
 
 }  // namespace lamina::cpu

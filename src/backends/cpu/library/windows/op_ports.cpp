@@ -35,4 +35,34 @@ std::string why_not_image(const Graph& graph, const Op& op) {
   return spatial <= 3 ? "" : join(schema_of(op.kind).inputs[0].name, " has ", spatial, " spatial axes, allowed is 1 to 3");
 }
 
+namespace {
+
+// Whether all images of the op have at least `least` contiguous positions along `axis`.
+bool are_contiguous_along(const Graph& graph, const Op& op, size_t axis, int64_t least) {
+  for (const auto* ports : {&op.inputs, &op.outputs}) {
+    for (const ValueIndex value : *ports) {
+      const LogicalTensor* const tensor = value == kNoValue ? nullptr : &graph.tensor(value);
+      if (tensor == nullptr || tensor->dtype == DataType::s32) continue;  // a shape
+      if (!tensor->has_full_shape()) return false;
+      const Dims& strides = tensor->has_strides() ? tensor->strides : dense_strides(*tensor->shape);
+      if (strides[axis] != 1 || (*tensor->shape)[axis] < least) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool has_contiguous_channels(const Graph& graph, const Op& op) {
+  constexpr int64_t kLeast = 16;
+  const int rank = graph.tensor(op.inputs[0]).rank();
+  return rank > 1 && are_contiguous_along(graph, op, has_channels_last(op) ? static_cast<size_t>(rank) - 1 : 1, kLeast);
+}
+
+bool has_contiguous_rows(const Graph& graph, const Op& op) {
+  constexpr int64_t kLeast = 48;
+  const int rank = graph.tensor(op.inputs[0]).rank();
+  return rank > 2 && are_contiguous_along(graph, op, static_cast<size_t>(rank) - (has_channels_last(op) ? 2 : 1), kLeast);
+}
+
 }  // namespace lamina::cpu

@@ -17,4 +17,9 @@ ImagePort output_port(const kernel::LibraryStep& step);  // the only one
 // Returns "", or why an op has too many axes. Shapes may be unknown.
 std::string why_not_image(const Graph& graph, const Op& op);
 
+// Whether images have whole vectors of contiguous channels, or contiguous rows that are long enough: a kernel then loads
+// vectors instead of single elements.
+bool has_contiguous_channels(const Graph& graph, const Op& op);
+bool has_contiguous_rows(const Graph& graph, const Op& op);
+
 }  // namespace lamina::cpu

@@ -1,5 +1,6 @@
-// Pools and their gradients, by lamina's own loops. oneDNN's maximum loses NaN and infinities, and its pools refuse windows
-// outside the image and have fast code only for dense windows of dense tensors.
+// Pools and their gradients, by lamina's own loops, where these are faster than kernels: vectors of such images are not
+// contiguous, so the loops transpose them, and overlapping windows share work. oneDNN's maximum loses NaN and infinities, and
+// its pools refuse windows outside the image and have fast code only for dense windows of dense tensors.
 #include <limits>
 
 #include "backends/cpu/library/library_ops.h"
@@ -33,6 +34,12 @@ Taps taps_of_windows(const OpView& view, const ImageTensor& image, const ImageTe
     tap_step *= window.kernel;
   }
   return taps;
+}
+
+// Of more positions than a kernel reads one after the other.
+bool has_long_windows(const Op& op) {
+  constexpr int64_t kLong = 32;
+  return checked_product(op.attribute<Dims>("kernel"), "pixels of a window") > kLong;
 }
 
 Divisor divisor_of(const Op& op) { return op.attribute<bool>("exclude_pad") ? Divisor::pixels_inside : Divisor::window; }
@@ -75,10 +82,20 @@ std::unique_ptr<const Primitive> avg_pool_backward(const kernel::LibraryStep& st
 }  // namespace
 
 std::vector<LibraryOp> pool_ops() {
-  return {{OpKind::MaxPool, max_pool, why_not_image},
-          {OpKind::AvgPool, avg_pool, why_not_image},
-          {OpKind::MaxPoolBackward, max_pool_backward, why_not_image},
-          {OpKind::AvgPoolBackward, avg_pool_backward, why_not_image}};
+  const auto is_faster = [](const Graph& graph, const Op& op) {
+    return has_long_windows(op) || (!has_contiguous_channels(graph, op) && !has_contiguous_rows(graph, op));
+  };
+  const auto is_faster_backward = [](const Graph& graph, const Op& op) {
+    return has_long_windows(op) || !has_contiguous_channels(graph, op);
+  };
+  const auto always = [](const Graph&, const Op&) { return true; };
+  return {{.kind = OpKind::MaxPool, .compile = max_pool, .why_not = why_not_image, .is_faster = is_faster},
+          {.kind = OpKind::AvgPool, .compile = avg_pool, .why_not = why_not_image, .is_faster = is_faster},
+          {.kind = OpKind::MaxPoolBackward, .compile = max_pool_backward, .why_not = why_not_image, .is_faster = always},
+          {.kind = OpKind::AvgPoolBackward,
+           .compile = avg_pool_backward,
+           .why_not = why_not_image,
+           .is_faster = is_faster_backward}};
 }
 
 }  // namespace lamina::cpu
