@@ -8,7 +8,7 @@ namespace lamina::gpu::tuned_schedules {
 
 namespace {
 
-// The default program stands for the version of the emitter.
+// The text of the default program tells one version of the emitter from another.
 std::string key_of(const kernel::Kernel& kernel, const Device& device) {
   const DeviceLimits limits = device.limits();
   const KernelSource source = emit_kernel(kernel, choose_schedule(kernel, limits), device.language(), true, true);

@@ -178,7 +178,7 @@ class Taps {
 
   // ---- what a tap reads
 
-  // Loops over windows that lie inside of the image read it with constant strides.
+  // Loops over windows inside the image read it with constant strides.
   bool loads_without_index() const {
     return are_loops_ && std::all_of(windows_.axes.begin(), windows_.axes.end(), [](const AxisTaps& axis) {
              return axis.pixels.empty() && axis.step >= 0 && axis.reads_all();

@@ -100,9 +100,10 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
   }
 
   bool is_faster(const Graph& graph, const Op& op) const override {
-    const auto found = library_ops().find(op.kind);
-    return found != library_ops().end() && found->second.is_faster != nullptr && found->second.is_faster(graph, op) &&
-           why_unsupported(graph, op).empty();
+    const std::span<const LibraryOp> entries = library_ops(op.kind);
+    return why_unsupported(graph, op).empty() && std::any_of(entries.begin(), entries.end(), [&](const LibraryOp& entry) {
+             return entry.is_faster != nullptr && entry.is_faster(graph, op);
+           });
   }
 
   bool takes_type(const Op& op, DataType dtype) const override {
