@@ -438,6 +438,15 @@ def test_a_number_that_a_type_does_not_have_is_left_to_torch():
         torch.testing.assert_close(torch.compile(pad, backend="lamina")(x), wanted)
 
 
+def test_a_type_that_torch_announced_wrongly_is_converted():
+    """torch announces f32 statistics of an f16 batch norm, and returns f16."""
+    model = nn.Sequential(nn.BatchNorm1d(5), nn.GELU()).half()
+    x = torch.randn(6, 5).half().requires_grad_()
+    eager = torch.autograd.grad(model(x).float().sum(), x)[0]
+    ours = torch.autograd.grad(torch.compile(model, backend="lamina")(x).float().sum(), x)[0]
+    torch.testing.assert_close(ours, eager, rtol=2e-2, atol=2e-2)
+
+
 def test_select_between_numbers():
     f = lambda mask, x: torch.where(mask, 0.0, float("-inf")) + x
     mask, x = torch.rand(2, 1, 4, 4) > 0.3, torch.randn(2, 3, 4, 4)

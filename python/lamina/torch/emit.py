@@ -285,8 +285,10 @@ def _kinds_of(partitions: list) -> str:
 
 
 def _as_compiled(tensor: torch.Tensor, port: Port) -> torch.Tensor:
-    """Returns a copy with the compiled strides, for a tensor whose strides differ from those that torch announced."""
-    if tuple(tensor.shape) != tuple(port.given.shape) or tensor.stride() == tuple(port.given.strides):
+    """Returns a copy with the compiled strides and type, for a tensor whose strides or type differ from those that torch announced:
+    the statistics of its batch norm are f16 if the running ones are."""
+    dtype = _arrays.torch_dtype(port.given.dtype)
+    if tuple(tensor.shape) != tuple(port.given.shape) or (tensor.stride() == tuple(port.given.strides) and tensor.dtype is dtype):
         return tensor
-    copy = torch.empty_strided(port.given.shape, port.given.strides, dtype=tensor.dtype)
+    copy = torch.empty_strided(port.given.shape, port.given.strides, dtype=dtype)
     return copy.copy_(tensor)

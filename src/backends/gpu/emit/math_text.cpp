@@ -291,10 +291,10 @@ std::string integer_text(bool wide) {
 }
 
 std::string philox_text() {
-  return c_function("lm_s64", "lm_philox_word", "lm_s64 index, lm_s64 seed, lm_s64 offset", true, [](const TextLanes& lanes) {
+  return c_function("lm_s64", "lm_philox_word", "lm_s64 index, lm_s64 key, lm_s64 counter", true, [](const TextLanes& lanes) {
     const auto number = [&](const char* name) { return Bits{&lanes, join("(lm_u64)", name)}; };
     const Bits index = number("index");
-    return philox_word_of(philox_words(philox_start(index & ~uint64_t{3}, number("seed"), number("offset"))), index).value;
+    return philox_word_of(philox_words(philox_start(index & ~uint64_t{3}, number("key"), number("counter"))), index).value;
   });
 }
 
