@@ -215,6 +215,16 @@ def test_a_loop_that_data_end_is_refused_by_name():
         looped("is less", "xvab")
 
 
+def test_a_node_inside_a_branch_is_named_once():
+    branch = helper.make_graph([helper.make_node("Unique", ["x"], ["u"])], "b", [], [helper.make_empty_tensor_value_info("u")])
+    graph = helper.make_graph([helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2,))], [helper.make_empty_tensor_value_info("y")],
+                              [numpy_helper.from_array(np.array(True), "c")])
+    with pytest.raises(lamina.Error, match="Unique") as refused:
+        lamina.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
+    assert str(refused.value).count("model: ") == 1
+
+
 @pytest.mark.parametrize("equation, shapes", [
     ("ij,jk->ik", [(3, 4), (4, 5)]), ("bhid,bhjd->bhij", [(2, 3, 4, 5), (2, 3, 6, 5)]), ("...ij,...jk->...ki", [(2, 1, 3, 4), (5, 4, 6)]),
     ("ii->i", [(4, 4)]), ("ij->ji", [(3, 5)]), ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]), ("ij,kl", [(2, 3), (4, 5)]), ("i,i->", [(7,), (7,)]),

@@ -31,7 +31,7 @@ def _rename(importer: Any, known_as: str, name: str) -> None:
     for table in (importer.values, importer.tensors):
         if known_as in table:
             table[name] = table[known_as]
-    importer.sources[name] = importer._sources_of([known_as])
+    importer.sources[name] = importer.sources_of([known_as])
 
 
 def _added(importer: Any, graph: onnx.GraphProto, given: list, prefix: str, opset: int, depth: int) -> list:
@@ -43,7 +43,7 @@ def _added(importer: Any, graph: onnx.GraphProto, given: list, prefix: str, opse
     for tensor in graph.initializer:
         importer.values[names[tensor.name]] = numpy_helper.to_array(tensor)
     for inner in graph.node:
-        importer._node(_renamed(inner, names), opset, depth)
+        importer.add_node(_renamed(inner, names), opset, depth)
     return [names.get(value.name, value.name) for value in graph.output]
 
 
@@ -105,7 +105,7 @@ def _scan(importer: Any, node: Node, opset: int, depth: int) -> list:
     results = len(body.output) - len(states)
     axes, backwards, out_axes, out_backwards = (list(node.attribute(f"scan_{what}", None) or [0] * many) for what, many in (
         ("input_axes", count), ("input_directions", count), ("output_axes", results), ("output_directions", results)))
-    steps = {node.shape(importer.tensor(name, node.where))[axis] for name, axis in zip(scanned, axes)}
+    steps = {_extent(importer, node, name, axis) for name, axis in zip(scanned, axes)}
     if len(steps) != 1:
         raise Unfit(f"inputs of {', '.join(map(str, sorted(steps)))} steps")
     steps, parts = steps.pop(), []
@@ -124,6 +124,10 @@ def _scan(importer: Any, node: Node, opset: int, depth: int) -> list:
     return states + [_stacked(importer, node, list(column), axis, f"{prefix}{i}") for i, (column, axis) in enumerate(zip(columns, out_axes))]
 
 
+def _extent(importer: Any, node: Node, name: str, axis: int) -> int:
+    return importer.values[name].shape[axis] if name in importer.values else node.shape(importer.tensor(name, node.where))[axis]
+
+
 def _entry(importer: Any, node: Node, name: str, place: int, axis: int, known_as: str) -> str:
     """The entry of an axis, without the axis."""
     if name in importer.values:
@@ -134,7 +138,7 @@ def _entry(importer: Any, node: Node, name: str, place: int, axis: int, known_as
         axis %= len(shape)
         part = node.op("Slice", [x], starts=[place], ends=[place + 1], axes=[axis])
         importer.tensors[known_as] = node.reshape(part, shape[:axis] + shape[axis + 1:])
-    importer.sources[known_as] = importer._sources_of([name])
+    importer.sources[known_as] = importer.sources_of([name])
     return known_as
 
 
@@ -148,7 +152,7 @@ def _stacked(importer: Any, node: Node, names: list, axis: int, known_as: str) -
         axis %= len(shape) + 1
         parts = [node.reshape(x, shape[:axis] + [1] + shape[axis:]) for x in parts]
         importer.tensors[known_as] = node.op("Concat", parts, axis=axis) if len(parts) > 1 else parts[0]
-    importer.sources[known_as] = importer._sources_of(names)
+    importer.sources[known_as] = importer.sources_of(names)
     return known_as
 
 

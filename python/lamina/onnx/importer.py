@@ -45,7 +45,7 @@ class Importer:
         for value in inputs:
             self.tensors[value.name] = self._input(value)
         for node in graph.node:
-            self._node(node, self.opset, 0)
+            self.add_node(node, self.opset, 0)
         return self._compile(inputs, [value.name for value in graph.output])
 
     def _inferred(self) -> onnx.ModelProto:
@@ -94,20 +94,20 @@ class Importer:
 
     def needs_integers(self, names: Any) -> None:
         """If these tensors depend only on inputs of integer or boolean type, requests the values of those inputs."""
-        sources = self._sources_of(names)
+        sources = self.sources_of(names)
         if sources and all(self.tensors[name].dtype in _INTEGERS for name in sources):
             raise NeedsValue(min(sources))
 
-    def _sources_of(self, names: Any) -> set:
+    def sources_of(self, names: Any) -> set:
         return set().union(*(self.sources.get(name, set()) for name in names if name not in self.values))
 
     # ---- nodes
 
-    def _node(self, node: onnx.NodeProto, opset: int, depth: int) -> None:
+    def add_node(self, node: onnx.NodeProto, opset: int, depth: int) -> None:
         where = f"node {node.name or node.output[0]!r} ({node.op_type})"
         rule = RULES.get("" if node.domain == "ai.onnx" else node.domain, {}).get(node.op_type)
         why = "no rule" if node.domain in ("", "ai.onnx") else f"domain {node.domain!r}: no rule"
-        sources = self._sources_of(node.input)
+        sources = self.sources_of(node.input)
         for name in node.output:
             self.sources[name] = sources
         try:
@@ -117,7 +117,7 @@ class Importer:
                 self._keep(node, rule(Node(self, node, where)))
                 return
         except (Unfit, Error) as refused:
-            why = str(refused)
+            why = str(refused).removeprefix(f"{self.name}: ")  # of a node inside of this one
         if depth >= _DEEPEST or not self._expand(node, opset, depth):
             self.needs_integers(node.input)
             raise Error(f"{self.name}: {where}: {why}", "unimplemented")
@@ -153,7 +153,7 @@ class Importer:
                  **{a: b for a, b in zip(body.output, node.output) if b}}
         inner_opset = next((o.version for o in body.opset_import if o.domain in ("", "ai.onnx")), opset)
         for inner in body.node:
-            self._node(_bound(inner, names, prefix, given), inner_opset, depth + 1)
+            self.add_node(_bound(inner, names, prefix, given), inner_opset, depth + 1)
         return True
 
     def _function_of(self, node: onnx.NodeProto, opset: int) -> Optional[onnx.FunctionProto]:
