@@ -69,6 +69,13 @@ bool is_softmax_mode(const DumpedOp& op, const std::string& name) {
   return op.kind == lamina::OpKind::SoftMax && name == "mode";
 }
 
+// oneDNN's graphs have attributes of f32.
+template <typename Value>
+const Value& onednn_value(const Value& value) {
+  return value;
+}
+float onednn_value(double value) { return static_cast<float>(value); }
+
 OnednnOp onednn_op(const DumpedOp& op, bool with_softmax_mode) {
   if (static_cast<int>(op.kind) >= static_cast<int>(OnednnOp::kind::LastSymbol)) {
     throw std::runtime_error("this version does not know the op kind");
@@ -76,7 +83,7 @@ OnednnOp onednn_op(const DumpedOp& op, bool with_softmax_mode) {
   OnednnOp result(op.id, static_cast<OnednnOp::kind>(op.kind), onednn_tensors(op.inputs), onednn_tensors(op.outputs), op.name);
   for (const auto& [name, value] : op.attributes) {
     if (is_default(op.kind, name, value) || (!with_softmax_mode && is_softmax_mode(op, name))) continue;
-    std::visit([&, kind = attribute_kind(name)](const auto& each) { result.set_attr(kind, each); }, value);
+    std::visit([&, kind = attribute_kind(name)](const auto& each) { result.set_attr(kind, onednn_value(each)); }, value);
   }
   return result;
 }
