@@ -1,0 +1,116 @@
+// What the emitters of products share: a function under construction, with loops over counts and branches.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/llvm/headers.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
+#include "backends/cpu/targets/target.h"
+#include "kernels/kernel_ir.h"
+
+namespace lamina::cpu {
+
+// A function under construction. Its parameters have the types `parameters`.
+class ProductFunction {
+ public:
+  using Values = std::vector<llvm::Value*>;
+
+  ProductFunction(llvm::Module& module, const std::string& symbol, const std::vector<llvm::Type*>& parameters,
+                  const Instructions& target, int vector_bits, kernel::Type type, int lane_bits)
+      : function(llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), parameters, false),
+                                        llvm::Function::ExternalLinkage, symbol, module)),
+        b(llvm::BasicBlock::Create(module.getContext(), "entry", function)),
+        scalar(type == kernel::Type::f64 ? b.getDoubleTy() : b.getFloatTy()),
+        lanes(vector_bits / lane_bits),
+        vector(llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes))) {
+    function->addFnAttr(llvm::Attribute::NoUnwind);
+    target.architecture->hooks->mark(*function, target, vector_bits);
+  }
+
+  llvm::Function* const function;
+  llvm::IRBuilder<> b;
+  llvm::Type* const scalar;
+  const int lanes;
+  llvm::Type* const vector;
+
+  llvm::Value* arg(unsigned i) { return function->getArg(i); }
+  llvm::Value* i64(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
+  int64_t vector_bytes() const { return static_cast<int64_t>(vector->getPrimitiveSizeInBits()) / 8; }
+  llvm::Value* at(llvm::Value* pointer, llvm::Value* bytes) { return b.CreateGEP(b.getInt8Ty(), pointer, bytes); }
+  llvm::Value* load(llvm::Type* type, llvm::Value* pointer) { return b.CreateAlignedLoad(type, pointer, alignment()); }
+  // Entry `number` of an array of words of 64 bits.
+  llvm::Value* word_at(llvm::Value* array, int number, llvm::Type* type) {
+    return b.CreateLoad(type, b.CreateConstGEP1_64(b.getInt64Ty(), array, static_cast<uint64_t>(number)));
+  }
+  void store(llvm::Value* value, llvm::Value* pointer) { b.CreateAlignedStore(value, pointer, alignment()); }
+  void prefetch(llvm::Value* pointer, bool writes = false) {
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
+                      {pointer, b.getInt32(writes ? 1 : 0), b.getInt32(3), b.getInt32(1)});
+  }
+
+  // Both branches give values of the same number and types.
+  Values either(llvm::Value* condition, const std::function<Values()>& then, const std::function<Values()>& otherwise) {
+    auto *const yes = block("then"), *const no = block("else"), *const after = block("after");
+    b.CreateCondBr(condition, yes, no);
+    b.SetInsertPoint(yes);
+    const Values first = then();
+    llvm::BasicBlock* const end_of_first = b.GetInsertBlock();
+    b.CreateBr(after);
+    b.SetInsertPoint(no);
+    const Values second = otherwise();
+    llvm::BasicBlock* const end_of_second = b.GetInsertBlock();
+    b.CreateBr(after);
+    b.SetInsertPoint(after);
+    Values joined;
+    for (size_t i = 0; i < first.size(); ++i) {
+      llvm::PHINode* const phi = b.CreatePHI(first[i]->getType(), 2);
+      phi->addIncoming(first[i], end_of_first);
+      phi->addIncoming(second[i], end_of_second);
+      joined.push_back(phi);
+    }
+    return joined;
+  }
+
+  // Repeats `body`, which maps the state of one iteration to that of the next, `count` times.
+  Values repeat(llvm::Value* count, Values state, const std::function<Values(const Values&)>& body) {
+    llvm::BasicBlock* const before = b.GetInsertBlock();
+    auto *const head = block("loop"), *const after = block("end");
+    b.CreateCondBr(b.CreateICmpSGT(count, i64(0)), head, after);
+    b.SetInsertPoint(head);
+    state.push_back(count);
+    std::vector<llvm::PHINode*> phis;
+    Values current;
+    for (llvm::Value* value : state) {
+      phis.push_back(b.CreatePHI(value->getType(), 2));
+      phis.back()->addIncoming(value, before);
+      current.push_back(phis.back());
+    }
+    llvm::Value* const left = current.back();
+    current.pop_back();
+    Values next = body(current);
+    next.push_back(b.CreateSub(left, i64(1), "", true, true));
+    llvm::BasicBlock* const last = b.GetInsertBlock();
+    b.CreateCondBr(b.CreateICmpSGT(next.back(), i64(0)), head, after);
+    b.SetInsertPoint(after);
+    Values result;
+    for (size_t i = 0; i < phis.size(); ++i) {
+      phis[i]->addIncoming(next[i], last);
+      llvm::PHINode* const phi = b.CreatePHI(state[i]->getType(), 2);
+      phi->addIncoming(state[i], before);
+      phi->addIncoming(next[i], last);
+      result.push_back(phi);
+    }
+    result.pop_back();
+    return result;
+  }
+
+ private:
+  llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); }
+  llvm::Align alignment() const { return llvm::Align(scalar->getPrimitiveSizeInBits() / 8); }
+};
+
+}  // namespace lamina::cpu
