@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "api/objects.h"
+#include "backends/cpu/code/cached_costs.h"
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/run/kernel_runner.h"
 #include "backends/cpu/schedule/lane_order.h"
+#include "backends/cpu/schedule/legal_schedules.h"
 #include "compiler/compile.h"
 #include "compiler/compile_cache.h"
 #include "compiler/ports.h"
@@ -21,7 +23,6 @@ using lamina::cpu::KernelRunner;
 using lamina::cpu::Machine;
 using lamina::cpu::Schedule;
 using lamina::kernel::Kernel;
-namespace tuned_schedules = lamina::cpu::tuned_schedules;
 
 std::vector<Kernel> kernels_of(lamina::graph::graph& graph, const Machine& machine) {
   std::vector<Kernel> kernels;
@@ -47,7 +48,7 @@ std::vector<Schedule> default_schedules(const std::vector<Kernel>& kernels, cons
 std::vector<Schedule> tuned_schedules_of(const std::vector<Kernel>& kernels, const Machine& machine,
                                          std::vector<Schedule> schedules) {
   for (size_t i = 0; i < kernels.size(); ++i) {
-    if (const auto tuned = tuned_schedules::find(kernels[i], machine)) schedules[i] = tuned->chosen.schedule;
+    if (const auto tuned = lamina::find_tuned<Schedule>(kernels[i], machine)) schedules[i] = tuned->chosen.schedule;
   }
   return schedules;
 }
@@ -71,7 +72,7 @@ bool search(const std::vector<Kernel>& kernels, const Machine& machine, double s
     const SearchResult found = search_schedules(kernels[i], machine, {.seconds = seconds}, {schedules[i]});
     schedules[i] = found.times.front().schedule;
     saw_all = saw_all && found.saw_all;
-    tuned_schedules::store(kernels[i], machine, {found.times.front(), found.times.front(), {}});
+    lamina::store_tuned<Schedule>(kernels[i], machine, {found.times.front(), found.times.front(), {}});
   }
   lamina::compiler::CompileCache::instance().clear();
   return saw_all;

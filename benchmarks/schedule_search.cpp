@@ -14,6 +14,7 @@ namespace bench {
 namespace {
 
 using namespace lamina::cpu;
+using TimedSchedule = lamina::TimedSchedule<Schedule>;
 using Clock = std::chrono::steady_clock;
 
 // fractions of the time: random schedules until the first, all schedules until the second

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/cpu/code/tuned_schedules.h"
 #include "backends/cpu/schedule/machine.h"
+#include "backends/cpu/schedule/schedule.h"
+#include "backends/tune/tuned_schedules.h"
 #include "kernels/kernel_ir.h"
 
 namespace bench {
@@ -17,8 +18,9 @@ struct SearchLimits {
 };
 
 struct SearchResult {
-  std::vector<lamina::cpu::TimedSchedule> times;  // the best first, in microseconds per call, including the default
-  size_t legal = 0;                               // number of legal schedules
+  std::vector<lamina::TimedSchedule<lamina::cpu::Schedule>>
+      times;         // the best first, in microseconds per call, including the default
+  size_t legal = 0;  // number of legal schedules
   bool saw_all = false;
 };
 

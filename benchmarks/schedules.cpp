@@ -203,7 +203,7 @@ void print(const char* what, double microseconds, double usual, const Schedule& 
 
 void tune(const kernel::Kernel& kernel, const cpu::Machine& machine, const Options& options, double usual) {
   const auto start = std::chrono::steady_clock::now();
-  const cpu::TunedSchedule tuned = cpu::tune_kernel(kernel, machine, options.budget);
+  const TunedSchedule<Schedule> tuned = cpu::tune_kernel(kernel, machine, options.budget);
   const double took = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   const double ratio = tuned.chosen.microseconds / tuned.by_default.microseconds;
   print("tuned", usual * ratio, usual, tuned.chosen.schedule);

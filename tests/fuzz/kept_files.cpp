@@ -6,7 +6,8 @@
 #include <filesystem>
 
 #include "backends/cache/code_cache.h"
-#include "backends/cpu/code/tuned_schedules.h"
+#include "backends/cpu/schedule/schedule.h"
+#include "backends/tune/tuned_schedules.h"
 #include "fuzz/fuzz_input.h"
 
 namespace {

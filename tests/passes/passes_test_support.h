@@ -106,4 +106,11 @@ inline uint64_t layer_norm(GraphBuilder& g, uint64_t x, int64_t size, int64_t ax
               {{"begin_norm_axis", axis}, {"keep_stats", false}});
 }
 
+// The groups of a graph as a picture, after a check of them.
+inline std::string fused(const Graph& graph) {
+  const std::vector<FusionGroup> groups = groups_of(graph);
+  expect_sound(graph, groups);
+  return picture(graph, groups);
+}
+
 }  // namespace lamina::testing

@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: E402
 
 import lamina  # noqa: E402
 import lamina.torch as lt  # noqa: E402
-from lamina.torch.lowering import DTYPES  # noqa: E402
+from lamina.torch.nodes import DTYPES  # noqa: E402
 
 
 class Block(nn.Module):

@@ -18,7 +18,8 @@ from lamina import _arrays, _core
 from lamina._core import LogicalTensor
 from lamina._errors import Error
 from lamina._program import Port, link
-from lamina.torch.lowering import Lowered, may_draw
+from lamina.torch.lowering import Lowered
+from lamina.torch.nodes import may_draw
 
 KIND_CHARACTERS = 120  # maximum length of a call's name in the profiler
 BYTES = {"f64": 8, "s64": 8, "f32": 4, "s32": 4, "bf16": 2, "f16": 2}

@@ -12,7 +12,6 @@ tensor is a layout op where lamina reads it, and a torch view where torch reads 
 from __future__ import annotations
 
 import collections
-import math
 import operator
 from typing import Any, Iterable, NamedTuple, Optional
 
@@ -24,19 +23,8 @@ from lamina import _core
 from lamina._core import LogicalTensor
 from lamina._errors import Error
 from lamina._program import first_reason
-
-DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.float64: "f64", torch.int32: "s32",
-          torch.int64: "s64", torch.int8: "s8", torch.uint8: "u8", torch.bool: "boolean"}
-FLOATS = ("f32", "bf16", "f16", "f64")
-VIEWS = set("view _unsafe_view reshape permute transpose t unsqueeze squeeze alias detach lift_fresh_copy expand slice select split "
-            "split_with_sizes unbind as_strided".split())
-MANY = {"split", "split_with_sizes", "unbind"}
-CREATED = set("arange full scalar_tensor zeros ones empty linspace eye empty_permuted".split())
-CREATED_LIKE = {"full_like": None, "new_full": None, "zeros_like": 0, "new_zeros": 0, "ones_like": 1, "new_ones": 1}
-
-
-class Refused(Exception):
-    """Raised for a node that torch must run; the text is the reason."""
+from lamina.torch import constants
+from lamina.torch.nodes import FLOATS, MANY, VIEWS, Args, Refused, base_of, dtype_of, is_known, may_draw, name_of
 
 
 class Source(NamedTuple):
@@ -44,86 +32,6 @@ class Source(NamedTuple):
 
     root: Node
     offset: int  # in elements
-
-
-def name_of(node: Node) -> str:
-    """Returns "add.Tensor" for aten.add.Tensor, and the whole name for other nodes."""
-    if node.op != "call_function":
-        return node.op
-    text = str(node.target)
-    return text[5:] if text.startswith("aten.") else text
-
-
-def base_of(node: Node) -> str:
-    return name_of(node).split(".")[0]
-
-
-def dtype_of(value: torch.Tensor) -> str:
-    if value.dtype not in DTYPES:
-        raise Refused(f"elements of {value.dtype}")
-    return DTYPES[value.dtype]
-
-
-def _is_integer_of(value: Any, dtype: str) -> bool:
-    """Whether an integer type or boolean has this value, without its fraction."""
-    if not math.isfinite(value) or dtype == "boolean":
-        return math.isfinite(value)
-    range_of = torch.iinfo(next(kind for kind, name in DTYPES.items() if name == dtype))
-    return range_of.min <= int(value) <= range_of.max
-
-
-def known_number(value: Any) -> Any:
-    """Replaces a node that computes a size by its value, which is known at this point."""
-    if isinstance(value, (list, tuple)):
-        return [known_number(v) for v in value]
-    known = value.meta.get("val") if isinstance(value, Node) else None
-    return known if isinstance(known, (int, float)) else value
-
-
-def draws(node: Node) -> bool:
-    """Whether the op draws random numbers."""
-    if not isinstance(node.target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in node.target.tags:
-        return False
-    names = [argument.name for argument in node.target._schema.arguments]
-    if "dropout_p" not in names:
-        return True
-    place = names.index("dropout_p")  # attention draws only for dropout
-    default = node.target._schema.arguments[place].default_value
-    return (node.args[place] if place < len(node.args) else node.kwargs.get("dropout_p", default)) != 0
-
-
-def may_draw(node: Node) -> bool:
-    """Whether the node must keep its order among nodes that draw random numbers. An op that contains graphs always must."""
-    return isinstance(node.target, torch._ops.HigherOrderOperator) or draws(node)
-
-
-def is_known(value: Any) -> bool:
-    """Whether sizes, strides and values of a node are numbers: values that depend on data are symbols."""
-    if isinstance(value, (list, tuple)):
-        return all(is_known(v) for v in value)
-    if isinstance(value, torch.Tensor):
-        if value.is_sparse or value.is_nested or value.layout is not torch.strided:
-            return False
-        return all(isinstance(n, int) for n in (*value.shape, *value.stride(), value.storage_offset()))
-    return not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
-
-
-class Args:
-    """The arguments of an ATen call by the names of its schema, with defaults filled in; `value` is the node's result."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.value = node.meta["val"]
-        self._own_value = None  # an argument that torch names "value"
-        for position, argument in enumerate(node.target._schema.arguments):
-            value = argument.default_value if argument.has_default_value() else None
-            if position < len(node.args):
-                value = node.args[position]
-            name = "_own_value" if argument.name == "value" else argument.name
-            setattr(self, name, known_number(node.kwargs.get(argument.name, value)))
-
-    def argument(self, name: str) -> Any:
-        return getattr(self, "_own_value" if name == "value" else name)
 
 
 class Lowering:
@@ -174,7 +82,7 @@ class Lowering:
         return self.op("TypeCast", [tensor], dtype=dtype)
 
     def constant(self, value: Any, dtype: str) -> LogicalTensor:
-        if dtype not in FLOATS and not _is_integer_of(value, dtype):
+        if dtype not in FLOATS and not constants.is_integer_of(value, dtype):
             raise Refused(f"the constant {value} as {dtype}")
         if dtype not in FLOATS and isinstance(value, int) and int(float(value)) != value:  # constants of the graph are doubles
             with unset_fake_temporarily():
@@ -242,8 +150,11 @@ class Lowering:
             node = node.args[0]
         return node
 
-    def is_constant(self, node: Node) -> bool:
-        return node in self.constants
+    def uniform(self, node: Node) -> Any:
+        """Returns the value of a constant whose elements are all equal."""
+        if self.is_view(node) and self.base(node) in self.constants and base_of(node) in ("expand", "view", "unsqueeze", "alias"):
+            node = self.base(node)
+        return constants.uniform(self.constants.get(node))
 
     def is_inner(self, node: Node) -> bool:
         node = self.base(node)
@@ -271,7 +182,9 @@ class Lowering:
                 if not isinstance(node.meta.get("val"), (bool, int, float)):
                     self.reasons[node] = "it returns no tensor"
                 continue  # else arithmetic of sizes, whose value is known
-            if self._fold(node):
+            folded = constants.fold(node, self.constants)
+            if folded is not None:
+                self.constants[node] = folded
                 continue
             first_op = self._op_count
             try:
@@ -321,14 +234,14 @@ class Lowering:
                 raise Refused(f"lamina returns {tensor.dtype}{list(tensor.shape)}, torch {dtype_of(value)}{list(value.shape)}")
 
     def _commit(self, node: Node) -> None:
-        constants = []
+        scalars = []
         for entry in self._pending:
             if entry[0] == "constant":
-                constants.append(entry[1:])
+                scalars.append(entry[1:])
             else:
                 self.graph.add_op(entry[1])
                 self.node_of_op[entry[2]] = node
-        for tensor, value in constants:
+        for tensor, value in scalars:
             try:
                 self.graph.set_constant(tensor.id, value)
                 self.scalars[tensor.id] = (tensor, value)
@@ -351,45 +264,6 @@ class Lowering:
             elif user.op == "call_function" and name_of(user) in self.table and user.name not in self.left_out:
                 return True
         return False
-
-    # ---- constants
-
-    def _fold(self, node: Node) -> bool:
-        """Computes a node that depends on no input once, at compile time."""
-        name = base_of(node)
-        value = node.meta["val"]
-        if not isinstance(value, torch.Tensor) or not isinstance(node.target, torch._ops.OpOverload):
-            return False
-        if value.device.type != "cpu" or draws(node) or not is_known(value):
-            return False
-        like = name in CREATED_LIKE
-        known = name in CREATED or (node.all_input_nodes and all(self.is_constant(i) for i in node.all_input_nodes))
-        if not (like or known) or not all(is_known(i.meta.get("val")) for i in node.all_input_nodes):
-            return False
-        with unset_fake_temporarily(), torch.no_grad():
-            if like:
-                fill = CREATED_LIKE[name]
-                fill = fill if fill is not None else node.args[-1] if name == "full_like" else node.args[2]
-                if isinstance(fill, Node):
-                    return False
-                made = torch.empty_strided(tuple(value.shape), value.stride(), dtype=value.dtype).fill_(fill)
-            else:
-                real = lambda n: self.constants[n] if n in self.constants else n.meta["val"]
-                made = node.target(*torch.fx.map_arg(node.args, real), **torch.fx.map_arg(node.kwargs, real))
-                made = made.cpu() if isinstance(made, torch.Tensor) else made
-        self.constants[node] = made
-        return True
-
-    def uniform(self, node: Node) -> Any:
-        """Returns the value of a constant whose elements are all equal."""
-        if self.is_view(node) and self.base(node) in self.constants and base_of(node) in ("expand", "view", "unsqueeze", "alias"):
-            return self.uniform(self.base(node))
-        value = self.constants.get(node)
-        if value is None or value.numel() == 0 or value.dtype not in DTYPES or value.device.type != "cpu":
-            return None
-        with unset_fake_temporarily():
-            first = value.flatten()[0]
-            return first.item() if value.numel() == 1 or bool((value == first).all()) else None
 
     # ---- ports and views
 

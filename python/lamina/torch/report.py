@@ -12,7 +12,7 @@ from typing import Any, Optional
 import torch
 
 from lamina.explanation import Explanation, framed
-from lamina.torch.lowering import VIEWS, base_of, draws, name_of
+from lamina.torch.nodes import VIEWS, base_of, draws, name_of
 
 
 @dataclass

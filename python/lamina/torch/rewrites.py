@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Graph, GraphModule, Node
 
 from lamina.torch import whole_ops  # noqa: F401, its ops are found by name
-from lamina.torch.lowering import VIEWS, base_of
+from lamina.torch.nodes import VIEWS, base_of
 from lamina.torch.views import PERMUTES, order_of
 
 aten = torch.ops.aten

@@ -13,7 +13,8 @@ from typing import Any, Callable, Mapping, Optional
 import torch
 from torch.fx import Node
 
-from lamina.torch.lowering import DTYPES, FLOATS, Args, Lowering, Refused, dtype_of
+from lamina.torch.lowering import Lowering
+from lamina.torch.nodes import DTYPES, FLOATS, Args, Refused, dtype_of
 
 NARROW = ("bf16", "f16")
 

@@ -8,7 +8,8 @@ from typing import Any, Optional
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
 
-from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
+from lamina.torch.lowering import Lowering
+from lamina.torch.nodes import Args, Refused, dtype_of
 from lamina.torch.rules import result_type
 
 INTEGERS = ("s32", "s64")

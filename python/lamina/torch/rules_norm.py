@@ -7,7 +7,8 @@ from typing import Any, Optional
 
 from torch.fx import Node
 
-from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
+from lamina.torch.lowering import Lowering
+from lamina.torch.nodes import Args, Refused, dtype_of
 from lamina.torch.rules import NARROW, result_type, wide_type
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from lamina.torch.lowering import Args, Lowering, Refused, dtype_of
+from lamina.torch.lowering import Lowering
+from lamina.torch.nodes import Args, Refused, dtype_of
 from lamina.torch.rules import operand, result_type, wide_type
 from lamina.torch.rules_index import sliced
 from lamina.torch.views import PERMUTES, order_of

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from lamina.torch.lowering import Lowering, Refused
+from lamina.torch.lowering import Lowering
+from lamina.torch.nodes import Refused
 from lamina.torch.rules_index import bounds, laid_anew, sliced
 
 

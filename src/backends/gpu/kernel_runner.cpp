@@ -22,12 +22,10 @@ int64_t groups_for(int64_t items, int64_t items_per_group) {
   return groups;
 }
 
-KernelRunner::KernelRunner(const std::shared_ptr<Device>& device, const kernel::Kernel& kernel,
-                           const std::optional<TunedSchedule>& tuned)
+KernelRunner::KernelRunner(const std::shared_ptr<Device>& device, const kernel::Kernel& kernel, const Tuned& tuned)
     : KernelRunner(device, kernel, tuned, tuned ? tuned->chosen.schedule : choose_schedule(kernel, device->limits())) {}
 
-KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, std::optional<TunedSchedule> tuned,
-                           const Schedule& schedule)
+KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, Tuned tuned, const Schedule& schedule)
     : device_(std::move(device)),
       kernel_(std::move(kernel)),
       order_(sum_order(kernel_)),

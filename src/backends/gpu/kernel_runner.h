@@ -8,8 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "backends/gpu/key_of_times.h"
 #include "backends/gpu/step_runner.h"
-#include "backends/gpu/tuned_schedules.h"
+#include "backends/tune/tuned_schedules.h"
 #include "handles/locks.h"
 #include "kernels/kernel_ir.h"
 
@@ -20,7 +21,7 @@ class KernelRunner final : public StepRunner {
   // Compiles, or gets the code from a cache. Uses the schedule that tuning has found for the kernel on the device, else the
   // default.
   KernelRunner(const std::shared_ptr<Device>& device, const kernel::Kernel& kernel)
-      : KernelRunner(device, kernel, tuned_schedules::find(kernel, *device)) {}
+      : KernelRunner(device, kernel, find_tuned<Schedule>(kernel, *device)) {}
   // Uses the given schedule, which must be legal for the kernel on the device.
   KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, const Schedule& schedule)
       : KernelRunner(std::move(device), std::move(kernel), std::nullopt, schedule) {}
@@ -34,9 +35,9 @@ class KernelRunner final : public StepRunner {
   bool from_cache() const override { return from_cache_; }
 
  private:
-  KernelRunner(const std::shared_ptr<Device>& device, const kernel::Kernel& kernel, const std::optional<TunedSchedule>& tuned);
-  KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, std::optional<TunedSchedule> tuned,
-               const Schedule& schedule);
+  using Tuned = std::optional<TunedSchedule<Schedule>>;
+  KernelRunner(const std::shared_ptr<Device>& device, const kernel::Kernel& kernel, const Tuned& tuned);
+  KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel, Tuned tuned, const Schedule& schedule);
   // Assumptions on which the code of a variant relies; see emit/emit_kernel.h.
   struct Assumptions {
     bool aligned, disjoint;
@@ -52,7 +53,7 @@ class KernelRunner final : public StepRunner {
   std::shared_ptr<Device> device_;
   kernel::Kernel kernel_;
   SumOrder order_;
-  std::optional<TunedSchedule> tuned_;
+  Tuned tuned_;
   Schedule schedule_;
   DeviceLimits limits_;
   int64_t rows_ = 0, row_size_ = 0, columns_ = 0;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/gpu/kernel_runner.h"
-#include "backends/gpu/schedule/legal_schedules.h"
+#include "backends/gpu/key_of_times.h"
 #include "backends/tune/tune_plan.h"
 
 namespace lamina::gpu {
@@ -45,7 +45,7 @@ class KernelOnDevice {
   using Runner = KernelRunner;
 
   KernelOnDevice(std::shared_ptr<Device> device, const kernel::Kernel& kernel)
-      : device_(std::move(device)), kernel_(kernel), legal_(legal_schedules(kernel, device_->limits())), blocks_(device_) {
+      : device_(std::move(device)), kernel_(kernel), legal_(legal_schedules(kernel, *device_)), blocks_(device_) {
     for (const kernel::Arg& arg : kernel.args) args_.push_back({filled(arg), 0});
   }
 
@@ -98,17 +98,17 @@ class KernelOnDevice {
 
 }  // namespace
 
-TunedSchedule tune_kernel(const std::shared_ptr<Device>& device, const kernel::Kernel& kernel, double milliseconds,
-                          const TuningProgress& progress) {
+TunedSchedule<Schedule> tune_kernel(const std::shared_ptr<Device>& device, const kernel::Kernel& kernel, double milliseconds,
+                                    const TuningProgress& progress) {
   KernelOnDevice subject(device, kernel);
   return ScheduleSearch(subject, milliseconds, progress).run();
 }
 
 size_t tune_plan(const std::shared_ptr<Device>& device, const kernel::Plan& plan, const TuningRequest& request) {
   return tune_kernels(
-      plan, request, [&](const kernel::Kernel& kernel) { return tuned_schedules::find(kernel, *device).has_value(); },
+      plan, request, [&](const kernel::Kernel& kernel) { return find_tuned<Schedule>(kernel, *device).has_value(); },
       [&](const kernel::Kernel& kernel, const TuningProgress& progress) {
-        tuned_schedules::store(kernel, *device, tune_kernel(device, kernel, request.milliseconds, progress));
+        store_tuned(kernel, *device, tune_kernel(device, kernel, request.milliseconds, progress));
       });
 }
 

@@ -13,7 +13,6 @@ struct Window {
   Dims strides, dilations, pads_begin;  // the same
 
   int64_t image_count() const { return count_of(image, 0, image.size()); }
-  int64_t position_count() const { return count_of(positions, 0, positions.size()); }
   int64_t tap_count() const { return count_of(kernel, 0, kernel.size()); }
 };
 

@@ -22,23 +22,32 @@ struct ScheduleField {
   size_t (*find)(const Context& context, const Schedule& schedule);
 };
 
-// `candidates(context, schedule)`: the legal values as a vector, given a schedule with the fields before this one set.
-template <typename Schedule, typename Context, auto member, auto candidates>
-constexpr ScheduleField<Schedule, Context> field_of() {
+// `Candidates`: a lambda without captures that returns the legal values as a vector, given a schedule with the fields before
+// this one set.
+template <typename Schedule, typename Context, auto member, typename Candidates>
+constexpr ScheduleField<Schedule, Context> field_of(Candidates /*candidates*/) {
   return {
       .set =
           [](const Context& context, Schedule& schedule, size_t choice) {
-            const auto values = candidates(context, schedule);
+            const auto values = Candidates{}(context, schedule);
             if (choice < values.size()) schedule.*member = values[choice];
             return values.size();
           },
       .find =
           [](const Context& context, const Schedule& schedule) {
-            const auto values = candidates(context, schedule);
+            const auto values = Candidates{}(context, schedule);
             return static_cast<size_t>(std::find(values.begin(), values.end(), schedule.*member) - values.begin());
           },
   };
 }
+
+// The definition of LAMINA_FIELD that makes a list of fields of a schedule_fields.def. The column of candidates sees `context`
+// and `s`, the schedule.
+#define LAMINA_LEGAL_FIELD(Schedule, Context, type, name, ...)                                               \
+  ::lamina::field_of<Schedule, Context, &Schedule::name>(                                                    \
+      []([[maybe_unused]] const Context& context, [[maybe_unused]] const Schedule& s) -> std::vector<type> { \
+        return __VA_ARGS__;                                                                                  \
+      }),
 
 // Values of fields. If there is a choice, the usual value comes first.
 namespace candidates {

@@ -1,5 +1,6 @@
 // The results of tuning: the fastest schedule of a kernel on a device, with the measured times, under a key that says on what
 // times depend. Cached in the process and, if there is a cache on disk, with the machine code (backends/cache/code_cache.h).
+// Thread-safe.
 #pragma once
 
 #include <functional>
@@ -28,10 +29,10 @@ struct TunedSchedule {
   bool operator==(const TunedSchedule&) const = default;
 };
 
-// The entries as texts. Thread-safe.
+// The entries as texts.
 namespace tuned_texts {
 
-// Everything on which times depend: the kernel with its extents; `where` names the device and the code generator.
+// The kernel with its extents; `where` says what else times depend on.
 std::string key_of(const std::string& where, const kernel::Kernel& kernel);
 
 using Key = std::function<std::string()>;  // called only if there can be an entry
@@ -84,15 +85,25 @@ std::optional<TunedSchedule<Schedule>> parse_tuned(std::string_view text) {
   return TunedSchedule<Schedule>{all[0], all[1], {all.begin() + 2, all.end()}};
 }
 
-// The entry of this key, if its schedule is among the legal ones, which `legal()` returns.
-template <typename Schedule, typename Legal>
-std::optional<TunedSchedule<Schedule>> find_tuned(const tuned_texts::Key& key, const Legal& legal) {
+// The entry of a kernel on a device. Nothing if there is none, or it is damaged or not legal for the kernel. `Device` is what a
+// backend compiles for, with these functions in its namespace:
+//   std::string key_of_times(device)     what times depend on besides the kernel
+//   legal_schedules(kernel, device)      a LegalProduct
+template <typename Schedule, typename Device>
+std::optional<TunedSchedule<Schedule>> find_tuned(const kernel::Kernel& kernel, const Device& device) {
   const auto is_valid = [&](std::string_view text) {
     const auto tuned = parse_tuned<Schedule>(text);
-    return tuned && legal().contains(tuned->chosen.schedule);
+    return tuned && legal_schedules(kernel, device).contains(tuned->chosen.schedule);
   };
+  const auto key = [&] { return tuned_texts::key_of(key_of_times(device), kernel); };
   const std::optional<std::string> text = tuned_texts::find(key, is_valid);
   return text ? parse_tuned<Schedule>(*text) : std::nullopt;
+}
+
+// Replaces the previous entry.
+template <typename Schedule, typename Device>
+void store_tuned(const kernel::Kernel& kernel, const Device& device, const TunedSchedule<Schedule>& tuned) {
+  tuned_texts::store(tuned_texts::key_of(key_of_times(device), kernel), text_of(tuned));
 }
 
 }  // namespace lamina

@@ -75,9 +75,6 @@ class ViewBuilder {
   bool has_input(size_t port) const { return port < op_.inputs.size() && op_.inputs[port] != kNoValue; }
   bool has_output(size_t port) const { return port < op_.outputs.size() && op_.outputs[port] != kNoValue; }
   size_t first_output() const;
-  std::string port_text(const char* side, size_t port, const Dims& dims) const {
-    return join(side, ' ', port, ' ', describe(dims), " does not fit ", describe(view_.extents));
-  }
 
   DimMap broadcast_map(const Dims& operand);
   DimMap leading_map(const Dims& statistics, size_t count);

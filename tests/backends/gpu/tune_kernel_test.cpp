@@ -54,13 +54,13 @@ TEST_F(TuneOnGpu, TimesTheDefaultAndOthersOnceEach) {
   LAMINA_DEVICE_OR_SKIP(device);
   const kernel::Kernel kernel = first_kernel_of(unary_graph(OpKind::ReLU, f32, {64, 24}));
   std::vector<double> done;
-  const gpu::TunedSchedule tuned = gpu::tune_kernel(device, kernel, 4000, [&](double part) { done.push_back(part); });
+  const TunedSchedule<Schedule> tuned = gpu::tune_kernel(device, kernel, 4000, [&](double part) { done.push_back(part); });
   EXPECT_EQ(tuned.by_default.schedule, gpu::choose_schedule(kernel, device->limits()));
   EXPECT_GT(tuned.by_default.microseconds, 0);
   EXPECT_LE(tuned.chosen.microseconds, tuned.by_default.microseconds);
   std::vector<std::string> all{gpu::describe(tuned.by_default.schedule)};
   if (tuned.chosen.schedule != tuned.by_default.schedule) all.push_back(gpu::describe(tuned.chosen.schedule));
-  for (const gpu::TimedSchedule& other : tuned.others) {
+  for (const TimedSchedule<Schedule>& other : tuned.others) {
     EXPECT_TRUE(gpu::legal_schedules(kernel, device->limits()).contains(other.schedule));
     all.push_back(gpu::describe(other.schedule));
   }
@@ -75,7 +75,7 @@ TEST_F(TuneOnGpu, TimesTheDefaultAndOthersOnceEach) {
 TEST_F(TuneOnGpu, LeavesTheDefaultWhereThereIsNoTime) {
   LAMINA_DEVICE_OR_SKIP(device);
   for (const Graph& graph : {norm_backward_graph(DataType::bf16, 40, 64), norm_graph(f32, 1, 20000)}) {
-    const gpu::TunedSchedule tuned = gpu::tune_kernel(device, first_kernel_of(graph), 1e-6);
+    const TunedSchedule<Schedule> tuned = gpu::tune_kernel(device, first_kernel_of(graph), 1e-6);
     EXPECT_EQ(tuned.chosen, tuned.by_default);
     EXPECT_TRUE(tuned.others.empty());
   }
@@ -87,7 +87,7 @@ TEST_F(TuneOnGpu, AStoredChoiceIsWhatRunsFromThenOn) {
   const Schedule by_rule = gpu::choose_schedule(kernel, device->limits());
   EXPECT_EQ(gpu::KernelRunner(device, kernel).schedule_name(), "packed");
   const Schedule other = gpu::legal_schedules(kernel, device->limits()).neighbours(by_rule).at(0);
-  gpu::tuned_schedules::store(kernel, *device, {{other, 10}, {by_rule, 20}, {}});
+  store_tuned<Schedule>(kernel, *device, {{other, 10}, {by_rule, 20}, {}});
   const gpu::KernelRunner runner(device, kernel);
   EXPECT_EQ(runner.schedule(), other);
   EXPECT_THAT(runner.schedule_name(), StartsWith("measured: packed, team "));

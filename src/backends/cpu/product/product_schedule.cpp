@@ -21,12 +21,6 @@ int64_t even_block(int64_t extent, int64_t most, int64_t unit) {
   return parts_of(parts_of(extent, blocks), unit) * unit;
 }
 
-std::vector<int> widths_of(const Machine& machine) {
-  std::vector<int> widths;
-  for (int bits = vector_bits(machine); bits >= targets::generic.vector_bits; bits /= 2) widths.push_back(bits);
-  return widths;
-}
-
 std::vector<int> vectors_of(const Machine& machine) {
   std::vector<int> counts;
   for (int count = 1; count <= machine.instructions->registers / product_tuning::kShareOfRegisters; ++count)
@@ -37,9 +31,10 @@ std::vector<int> vectors_of(const Machine& machine) {
 // Registers hold the sums, one row of a panel, and one element of src.
 int most_rows(const Machine& machine, int vectors) { return (machine.instructions->registers - 1 - vectors) / vectors; }
 
-std::vector<int> rows_of(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+std::vector<int> rows_of(const ProductContext& context, const ProductSchedule& s) {
   std::vector<int> counts;
-  const int64_t most = std::min<int64_t>(most_rows(machine, s.vectors), std::max<int64_t>(c.matrices.m, 1));
+  const int64_t most =
+      std::min<int64_t>(most_rows(context.machine, s.vectors), std::max<int64_t>(context.contraction.matrices.m, 1));
   for (int count = static_cast<int>(most); count >= 1; count /= 2) counts.push_back(count);
   return counts;
 }
@@ -54,10 +49,11 @@ int64_t entries_in_cache(const Contraction& c, const Machine& machine, const Pro
 int64_t entries_along_k(const Contraction& c) { return product_tuning::kBytesAlongK / bytes_of_sum(c); }
 
 // Sums that are added to dst cannot be carried over through it.
-std::vector<int64_t> k_blocks(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+std::vector<int64_t> k_blocks(const ProductContext& context, const ProductSchedule& s) {
+  const Contraction& c = context.contraction;
   std::vector<int64_t> blocks{c.matrices.k};
   if (c.adds) return blocks;
-  for (const int64_t most : {entries_in_cache(c, machine, s), entries_along_k(c), product_tuning::kStreams}) {
+  for (const int64_t most : {entries_in_cache(c, context.machine, s), entries_along_k(c), product_tuning::kStreams}) {
     if (most < blocks.back()) blocks.push_back(even_block(c.matrices.k, most, 1));
   }
   return blocks;
@@ -71,17 +67,8 @@ std::vector<int64_t> blocks_of(int64_t extent, int64_t unit) {
   return blocks;
 }
 
-#define LAMINA_FIELD(type, name, usual, ...)                                                                         \
-  std::vector<type> candidates_of_##name(const ProductContext& context, [[maybe_unused]] const ProductSchedule& s) { \
-    [[maybe_unused]] const Contraction& c = context.contraction;                                                     \
-    [[maybe_unused]] const Machine& machine = context.machine;                                                       \
-    return __VA_ARGS__;                                                                                              \
-  }
-#include "backends/cpu/product/product_fields.def"
-
 constexpr ScheduleField<ProductSchedule, ProductContext> kFields[] = {
-#define LAMINA_FIELD(type, name, usual, ...) \
-  field_of<ProductSchedule, ProductContext, &ProductSchedule::name, candidates_of_##name>(),
+#define LAMINA_FIELD(type, name, usual, ...) LAMINA_LEGAL_FIELD(ProductSchedule, ProductContext, type, name, __VA_ARGS__)
 #include "backends/cpu/product/product_fields.def"
 };
 

@@ -4,11 +4,13 @@
 #include <array>
 #include <cstring>
 
+#include "backends/cpu/code/cached_costs.h"
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/emit/split_call.h"
 #include "backends/cpu/host/host.h"
 #include "backends/cpu/schedule/cost_model.h"
 #include "backends/cpu/schedule/lane_order.h"
+#include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/schedule/loop_policy.h"
 #include "backends/cpu/schedule/tuning.h"
 #include "interface/per_thread.h"
@@ -68,7 +70,7 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine, const 
     : machine_(machine),
       runs_here_(host_runs(machine)),
       kernel_(with_rows_arranged(std::move(kernel), machine)),
-      tuned_(takes_tuned ? tuned_schedules::find(kernel_, machine) : std::nullopt),
+      tuned_(takes_tuned ? find_tuned<Schedule>(kernel_, machine) : std::nullopt),
       given_(given != nullptr ? std::optional(*given)
              : tuned_         ? std::optional(tuned_->chosen.schedule)
                               : std::nullopt),

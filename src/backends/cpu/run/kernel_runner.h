@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "backends/cpu/code/jit.h"
-#include "backends/cpu/code/tuned_schedules.h"
 #include "backends/cpu/schedule/machine.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "backends/cpu/schedule/sharing.h"
 #include "backends/cpu/threads/executor.h"
+#include "backends/tune/tuned_schedules.h"
 #include "handles/locks.h"
 #include "kernels/kernel_ir.h"
 
@@ -26,7 +26,7 @@ namespace lamina::cpu {
 class KernelRunner {
  public:
   // Compiles for `machine`, or gets the code from the cache. Code that this machine cannot run is compiled too. Uses the
-  // schedule that tuning has found for it here (code/tuned_schedules.h), else the default of schedule/.
+  // schedule that tuning has found for it here (backends/tune/tuned_schedules.h), else the default of schedule/.
   KernelRunner(kernel::Kernel kernel, const Machine& machine) : KernelRunner(std::move(kernel), machine, nullptr, true) {}
   static KernelRunner by_rules(kernel::Kernel kernel, const Machine& machine) {
     return {std::move(kernel), machine, nullptr, false};
@@ -102,7 +102,7 @@ class KernelRunner {
   Machine machine_;
   bool runs_here_;
   kernel::Kernel kernel_;
-  std::optional<TunedSchedule> tuned_;
+  std::optional<TunedSchedule<Schedule>> tuned_;
   std::optional<Schedule> given_;     // from measurements or from the caller; else the default
   Code code_;                         // streams if outputs are large
   std::vector<bool> gains_by_split_;  // per number of threads, up to the machine's cores

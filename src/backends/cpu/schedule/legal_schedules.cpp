@@ -25,12 +25,6 @@ std::vector<std::vector<int>> none_or(std::vector<int> args) {
   return lists;
 }
 
-std::vector<int> vector_widths(const Machine& machine) {
-  std::vector<int> widths;
-  for (int bits = vector_bits(machine); bits >= targets::generic.vector_bits; bits /= 2) widths.push_back(bits);
-  return widths;
-}
-
 // The number of rows of a batch is a power of two, because their vectors are folded in pairs.
 std::vector<int> tile_sizes(const Kernel& kernel, const Schedule& s) {
   const bool is_one_walk = kernel.phase_count() == 1;
@@ -70,15 +64,8 @@ std::vector<int> rows_of_a_loop(const Schedule& s) {
   return rows;
 }
 
-#define LAMINA_FIELD(type, name, usual, ...)                                              \
-  std::vector<type> candidates_of_##name([[maybe_unused]] const ScheduleContext& context, \
-                                         [[maybe_unused]] const Schedule& s) {            \
-    return __VA_ARGS__;                                                                   \
-  }
-#include "backends/cpu/schedule/schedule_fields.def"
-
 constexpr ScheduleField<Schedule, ScheduleContext> kFields[] = {
-#define LAMINA_FIELD(type, name, usual, ...) field_of<Schedule, ScheduleContext, &Schedule::name, candidates_of_##name>(),
+#define LAMINA_FIELD(type, name, usual, ...) LAMINA_LEGAL_FIELD(Schedule, ScheduleContext, type, name, __VA_ARGS__)
 #include "backends/cpu/schedule/schedule_fields.def"
 };
 

@@ -2,6 +2,12 @@
 
 namespace lamina::cpu {
 
+std::vector<int> vector_widths(const Machine& machine) {
+  std::vector<int> widths;
+  for (int bits = vector_bits(machine); bits >= targets::generic.vector_bits; bits /= 2) widths.push_back(bits);
+  return widths;
+}
+
 Machine capped(Machine machine, const Target& most) {
   Instructions& own = machine.instructions;
   if (targets::contains(most, *own.target)) return machine;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "backends/cpu/targets/target.h"
 
@@ -66,6 +67,7 @@ struct Machine {
 };
 
 inline int vector_bits(const Machine& machine) { return vector_bits(machine.instructions); }
+std::vector<int> vector_widths(const Machine& machine);  // all, the widest first
 // The same for vectors whose lanes are rows, and whose blocks are transposed.
 inline int bits_across_rows(const Machine& machine) {
   return std::min(vector_bits(machine), machine.instructions->shuffled_bits);

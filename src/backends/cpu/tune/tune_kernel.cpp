@@ -60,8 +60,8 @@ class KernelOnMachine {
 
 }  // namespace
 
-TunedSchedule tune_kernel(const kernel::Kernel& kernel, const Machine& machine, double milliseconds,
-                          const TuningProgress& progress) {
+TunedSchedule<Schedule> tune_kernel(const kernel::Kernel& kernel, const Machine& machine, double milliseconds,
+                                    const TuningProgress& progress) {
   KernelOnMachine subject(kernel, machine);
   return ScheduleSearch(subject, milliseconds, progress).run();
 }
@@ -78,9 +78,9 @@ size_t tune_plan(const kernel::Plan& plan, const Machine& given, const TuningReq
   const Machine machine = host_runs(given) ? with_measured_costs(given) : given;
   const auto arranged = [&](const kernel::Kernel& kernel) { return with_rows_arranged(kernel, machine); };
   return tune_kernels(
-      plan, request, [&](const kernel::Kernel& kernel) { return tuned_schedules::find(arranged(kernel), machine).has_value(); },
+      plan, request, [&](const kernel::Kernel& kernel) { return find_tuned<Schedule>(arranged(kernel), machine).has_value(); },
       [&](const kernel::Kernel& kernel, const TuningProgress& progress) {
-        tuned_schedules::store(arranged(kernel), machine, tune_kernel(kernel, machine, request.milliseconds, progress));
+        store_tuned(arranged(kernel), machine, tune_kernel(kernel, machine, request.milliseconds, progress));
       });
 }
 

@@ -4,18 +4,18 @@
 #include <cstddef>
 
 #include "backends/backend.h"
-#include "backends/cpu/code/tuned_schedules.h"
 #include "backends/cpu/schedule/machine.h"
+#include "backends/cpu/schedule/schedule.h"
 #include "backends/tune/schedule_search.h"
 #include "kernels/kernel_ir.h"
 #include "kernels/plan.h"
 
 namespace lamina::cpu {
 
-// Searches as described in backends/tune/schedule_search.h. The result is not cached (see tuned_schedules::store). `kernel`
+// Searches as described in backends/tune/schedule_search.h. The result is not cached (see store_tuned). `kernel`
 // need not be arranged. Throws Error(runtime_error) if `machine` is not this machine, and Error(out_of_memory).
-TunedSchedule tune_kernel(const kernel::Kernel& kernel, const Machine& machine, double milliseconds,
-                          const TuningProgress& progress = nullptr);
+TunedSchedule<Schedule> tune_kernel(const kernel::Kernel& kernel, const Machine& machine, double milliseconds,
+                                    const TuningProgress& progress = nullptr);
 
 // The same for each kernel step of a plan that has no cached result (or if `request.again`), and caches the results. (Kernels
 // of tiles are not tuned: they run on one thread, and products dominate their time.) Returns the number of kernels that were

@@ -67,10 +67,7 @@ void ColumnSums::emit_kernel() {
   out_.line("const lm_ix column = (lm_ix)(LM_GROUP % ", groups, ") * ", kColumnLanes, " + lane;");
   out_.line("LM_GLOBAL const lm_", suffix, "* const q = (LM_GLOBAL const lm_", suffix,
             "*)(partials + partials_offset) + slot * (lm_s64)", e_.row_size, " + column;");
-  if (threads == kColumnPlaces)
-    add_places(suffix);
-  else
-    add_places_in_rounds(suffix);
+  join_places(suffix);
   e_.emit_positions("column", e_.outer, kernel_.extents.size(), "lm_ix", "");
   for (int slot = 0; slot < count_; ++slot) {
     const Node& n = node(sums_[static_cast<size_t>(slot)]);
@@ -81,41 +78,35 @@ void ColumnSums::emit_kernel() {
   }
 }
 
-// Every thread adds the partial sums of its place. Then the first thread of a column joins the places.
-void ColumnSums::add_places(const std::string& suffix) {
-  out_.line("lm_pair_", suffix, " total = lm_pair_of_", suffix, "(0, 0);");
-  out_.open("if (column < ", e_.row_size, ")");
-  out_.line("for (lm_s64 b = t; b < blocks; b += ", kColumnPlaces, ") total = lm_pair_add_", suffix, "(total, q[b * ",
-            count_ * e_.row_size, "]);");
-  out_.close();
-  out_.line("shared_hi[thread] = total.hi;");
-  out_.line("shared_lo[thread] = total.lo;");
-  out_.line("LM_BARRIER;");
-  out_.line("if (t != 0 || column >= ", e_.row_size, ") return;");
-  out_.line("for (int u = 1; u < ", kColumnPlaces, "; ++u) total = lm_pair_join_", suffix, "(total, lm_pair_of_", suffix,
-            "(shared_hi[u * ", kColumnLanes, " + lane], shared_lo[u * ", kColumnLanes, " + lane]));");
-}
-
-void ColumnSums::add_places_in_rounds(const std::string& suffix) {
+// Every thread adds the partial sums of its place. Then the places are joined in their order: by the first thread of a column
+// or, if there are fewer threads than places and so several rounds, by all threads in each round.
+void ColumnSums::join_places(const std::string& suffix) {
   const int threads = schedule_.column_threads;
-  out_.line("lm_pair_", suffix, " total = lm_pair_of_", suffix, "(0, 0);");
-  out_.open("for (int place = 0; place < ", kColumnPlaces, "; place += ", threads, ")");
-  out_.line("lm_pair_", suffix, " part = lm_pair_of_", suffix, "(0, 0);");
+  const bool in_rounds = threads < kColumnPlaces;
+  const std::string part = in_rounds ? "part" : "total", zero = join(" = lm_pair_of_", suffix, "(0, 0);");
+  const std::string leaves = join("if (t != 0 || column >= ", e_.row_size, ") return;");
+  const std::string other =
+      join("lm_pair_of_", suffix, "(shared_hi[u * ", kColumnLanes, " + lane], shared_lo[u * ", kColumnLanes, " + lane])");
+  out_.line("lm_pair_", suffix, " total", zero);
+  if (in_rounds) {
+    out_.open("for (int place = 0; place < ", kColumnPlaces, "; place += ", threads, ")");
+    out_.line("lm_pair_", suffix, " part", zero);
+  }
   out_.open("if (column < ", e_.row_size, ")");
-  out_.line("for (lm_s64 b = place + t; b < blocks; b += ", kColumnPlaces, ") part = lm_pair_add_", suffix, "(part, q[b * ",
-            count_ * e_.row_size, "]);");
+  out_.line("for (lm_s64 b = ", in_rounds ? "place + t" : "t", "; b < blocks; b += ", kColumnPlaces, ") ", part,
+            " = lm_pair_add_", suffix, "(", part, ", q[b * ", count_ * e_.row_size, "]);");
   out_.close();
+  if (in_rounds) out_.line("LM_BARRIER;");
+  out_.line("shared_hi[thread] = ", part, ".hi;");
+  out_.line("shared_lo[thread] = ", part, ".lo;");
   out_.line("LM_BARRIER;");
-  out_.line("shared_hi[thread] = part.hi;");
-  out_.line("shared_lo[thread] = part.lo;");
-  out_.line("LM_BARRIER;");
-  out_.open("for (int u = 0; u < ", threads, "; ++u)");
-  out_.line("part = lm_pair_of_", suffix, "(shared_hi[u * ", kColumnLanes, " + lane], shared_lo[u * ", kColumnLanes,
-            " + lane]);");
-  out_.line("total = place + u == 0 ? part : lm_pair_join_", suffix, "(total, part);");
+  if (!in_rounds) out_.line(leaves);
+  const std::string begins = in_rounds ? join("place + u == 0 ? ", other, " : ") : "";
+  out_.line("for (int u = ", in_rounds ? 0 : 1, "; u < ", threads, "; ++u) total = ", begins, "lm_pair_join_", suffix,
+            "(total, ", other, ");");
+  if (!in_rounds) return;
   out_.close();
-  out_.close();
-  out_.line("if (t != 0 || column >= ", e_.row_size, ") return;");
+  out_.line(leaves);
 }
 
 }  // namespace lamina::gpu

@@ -21,8 +21,7 @@ class ColumnSums : private Part {
 
  private:
   bool is_wide() const;
-  void add_places(const std::string& suffix);
-  void add_places_in_rounds(const std::string& suffix);
+  void join_places(const std::string& suffix);
 
   NodeList sums_;
   int count_;

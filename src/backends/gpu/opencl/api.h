@@ -29,8 +29,7 @@ using cl_int = int32_t;
 using cl_uint = uint32_t;
 using cl_ulong = uint64_t;
 
-inline constexpr cl_int kDeviceNotFound = -1, kMemObjectAllocationFailure = -4, kOutOfResources = -5, kOutOfHostMemory = -6,
-                        kPlatformNotFound = -1001;
+inline constexpr cl_int kMemObjectAllocationFailure = -4, kOutOfResources = -5, kOutOfHostMemory = -6;
 inline constexpr cl_ulong kDeviceTypeCpu = 1 << 1, kDeviceTypeGpu = 1 << 2, kDeviceTypeAll = 0xffffffff;
 inline constexpr cl_uint kDeviceType = 0x1000, kDeviceMaxComputeUnits = 0x1002, kDeviceMaxWorkGroupSize = 0x1004,
                          kDeviceSingleFpConfig = 0x101b, kDeviceName = 0x102b, kDeviceDoubleFpConfig = 0x1032,

@@ -65,15 +65,8 @@ bool needs_wide_offsets(const Kernel& kernel) {
          kernel.row_size() >= kLargest;
 }
 
-#define LAMINA_FIELD(type, name, usual, ...)                                              \
-  std::vector<type> candidates_of_##name([[maybe_unused]] const ScheduleContext& context, \
-                                         [[maybe_unused]] const Schedule& s) {            \
-    return __VA_ARGS__;                                                                   \
-  }
-#include "backends/gpu/schedule/schedule_fields.def"
-
 constexpr ScheduleField<Schedule, ScheduleContext> kFields[] = {
-#define LAMINA_FIELD(type, name, usual, ...) field_of<Schedule, ScheduleContext, &Schedule::name, candidates_of_##name>(),
+#define LAMINA_FIELD(type, name, usual, ...) LAMINA_LEGAL_FIELD(Schedule, ScheduleContext, type, name, __VA_ARGS__)
 #include "backends/gpu/schedule/schedule_fields.def"
 };
 

@@ -1,6 +1,6 @@
 // Stored results of tuning: they are read back exactly and found only for their kernel and machine. A damaged text, or a
 // schedule that is not legal for the kernel, is a miss.
-#include "backends/cpu/code/tuned_schedules.h"
+#include "backends/tune/tuned_schedules.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include <iterator>
 #include <string>
 
+#include "backends/cpu/code/cached_costs.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "backends/cpu/support/described_machines.h"
@@ -21,8 +22,7 @@ namespace lamina::testing {
 namespace {
 
 using cpu::Schedule;
-using cpu::TimedSchedule;
-using cpu::TunedSchedule;
+using TunedSchedule = TunedSchedule<Schedule>;
 
 class TunedSchedules : public ::testing::Test {
  protected:
@@ -58,50 +58,50 @@ TEST_F(TunedSchedules, AreNothingWhereTheTextIsCutOrChanged) {
 }
 
 TEST_F(TunedSchedules, AreFoundForTheirKernelAndMachineAlone) {
-  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_));
-  cpu::tuned_schedules::store(kernel_, machine_, tuned_);
-  EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), tuned_);
-  EXPECT_EQ(cpu::tuned_schedules::find(layer_norm({64, 1000}), machine_), tuned_);
-  EXPECT_FALSE(cpu::tuned_schedules::find(layer_norm({65, 1000}), machine_)) << "other rows";
-  EXPECT_FALSE(cpu::tuned_schedules::find(layer_norm({64, 1000, DataType::f32, true}), machine_)) << "other strides";
-  EXPECT_FALSE(cpu::tuned_schedules::find(backward({64, 1000}), machine_));
-  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, xeon().machine));
+  EXPECT_FALSE(find_tuned<Schedule>(kernel_, machine_));
+  store_tuned(kernel_, machine_, tuned_);
+  EXPECT_EQ(find_tuned<Schedule>(kernel_, machine_), tuned_);
+  EXPECT_EQ(find_tuned<Schedule>(layer_norm({64, 1000}), machine_), tuned_);
+  EXPECT_FALSE(find_tuned<Schedule>(layer_norm({65, 1000}), machine_)) << "other rows";
+  EXPECT_FALSE(find_tuned<Schedule>(layer_norm({64, 1000, DataType::f32, true}), machine_)) << "other strides";
+  EXPECT_FALSE(find_tuned<Schedule>(backward({64, 1000}), machine_));
+  EXPECT_FALSE(find_tuned<Schedule>(kernel_, xeon().machine));
   cpu::Machine fewer = machine_;
   fewer.cores = 1;
-  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, fewer));
+  EXPECT_FALSE(find_tuned<Schedule>(kernel_, fewer));
 }
 
 TEST_F(TunedSchedules, AreReplacedByLaterOnes) {
-  cpu::tuned_schedules::store(kernel_, machine_, tuned_);
+  store_tuned(kernel_, machine_, tuned_);
   TunedSchedule later = tuned_;
   later.chosen = later.by_default;
-  cpu::tuned_schedules::store(kernel_, machine_, later);
-  EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), later);
+  store_tuned(kernel_, machine_, later);
+  EXPECT_EQ(find_tuned<Schedule>(kernel_, machine_), later);
 }
 
 // A miss on disk is looked up only once, even if another process adds the entry meanwhile.
 TEST_F(TunedSchedules, DISABLED_InAProcessWithAFolder) {
-  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_));
+  EXPECT_FALSE(find_tuned<Schedule>(kernel_, machine_));
   const kernel::Kernel other = layer_norm({64, 1002});
   const CodeCache& disk = *CodeCache::from_environment();
   const fs::path folder = std::getenv("LAMINA_CACHE_DIR");
-  cpu::tuned_schedules::store(kernel_, machine_, tuned_);
+  store_tuned(kernel_, machine_, tuned_);
   ASSERT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);
   const std::string whole = read_file(fs::directory_iterator(folder)->path());
   uint64_t key_bytes = 0;
   std::memcpy(&key_bytes, whole.data() + 8, sizeof key_bytes);
   const std::string key = whole.substr(56, key_bytes);
   tuned_texts::forget();
-  EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), tuned_) << "it is on the disk";
+  EXPECT_EQ(find_tuned<Schedule>(kernel_, machine_), tuned_) << "it is on the disk";
 
   fs::remove(folder / CodeCache::file_name(key));
   tuned_texts::forget();
-  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_));
+  EXPECT_FALSE(find_tuned<Schedule>(kernel_, machine_));
   disk.store(key, text_of(tuned_));
-  EXPECT_FALSE(cpu::tuned_schedules::find(kernel_, machine_)) << "the disk is read a second time";
-  EXPECT_FALSE(cpu::tuned_schedules::find(other, machine_)) << "another kernel";
-  cpu::tuned_schedules::store(kernel_, machine_, tuned_);
-  EXPECT_EQ(cpu::tuned_schedules::find(kernel_, machine_), tuned_) << "what this process finds is taken all the same";
+  EXPECT_FALSE(find_tuned<Schedule>(kernel_, machine_)) << "the disk is read a second time";
+  EXPECT_FALSE(find_tuned<Schedule>(other, machine_)) << "another kernel";
+  store_tuned(kernel_, machine_, tuned_);
+  EXPECT_EQ(find_tuned<Schedule>(kernel_, machine_), tuned_) << "what this process finds is taken all the same";
 }
 
 using TunedSchedulesOnDisk = CodeCacheFolder;

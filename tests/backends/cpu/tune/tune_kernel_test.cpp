@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/code/cached_costs.h"
 #include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/support/cpu_check.h"
@@ -27,7 +28,6 @@ namespace lamina::testing {
 namespace {
 
 using cpu::Schedule;
-using cpu::TunedSchedule;
 using ::testing::StartsWith;
 
 class TuneKernel : public ::testing::Test {
@@ -50,13 +50,13 @@ TEST_F(TuneKernel, TimesTheDefaultAndOthers) {
   const cpu::Machine machine = machine_of(2);
   const kernel::Kernel kernel = cpu::with_rows_arranged(layer_norm({100, 300}), machine);
   std::vector<double> done;
-  const TunedSchedule tuned = cpu::tune_kernel(kernel, machine, 100, [&](double part) { done.push_back(part); });
+  const TunedSchedule<Schedule> tuned = cpu::tune_kernel(kernel, machine, 100, [&](double part) { done.push_back(part); });
   EXPECT_EQ(tuned.by_default.schedule, cpu::KernelRunner::by_rules(kernel, machine).schedule());
   EXPECT_GT(tuned.by_default.microseconds, 0);
   EXPECT_LE(tuned.chosen.microseconds, tuned.by_default.microseconds);
   std::vector<std::string> all{cpu::describe(tuned.by_default.schedule)};
   if (tuned.chosen.schedule != tuned.by_default.schedule) all.push_back(cpu::describe(tuned.chosen.schedule));
-  for (const cpu::TimedSchedule& other : tuned.others) {
+  for (const TimedSchedule<Schedule>& other : tuned.others) {
     EXPECT_TRUE(cpu::legal_schedules(kernel, machine).contains(other.schedule));
     all.push_back(cpu::describe(other.schedule));
   }
@@ -68,7 +68,7 @@ TEST_F(TuneKernel, TimesTheDefaultAndOthers) {
 }
 
 TEST_F(TuneKernel, LeavesTheDefaultWhereThereIsNoTime) {
-  const TunedSchedule tuned = cpu::tune_kernel(layer_norm({100, 300}), machine_of(1), 1e-6);
+  const TunedSchedule<Schedule> tuned = cpu::tune_kernel(layer_norm({100, 300}), machine_of(1), 1e-6);
   EXPECT_EQ(tuned.chosen, tuned.by_default);
   EXPECT_TRUE(tuned.others.empty());
 }
@@ -87,7 +87,7 @@ TEST_F(TuneKernel, AKeptChoiceIsWhatRunsFromThenOn) {
   const Schedule by_rule = cpu::KernelRunner(kernel, machine).schedule();
   EXPECT_THAT(cpu::KernelRunner(kernel, machine).choice(), StartsWith("by rule: "));
   for (const Schedule& other : cpu::legal_schedules(kernel, machine).neighbours(by_rule)) {
-    cpu::tuned_schedules::store(kernel, machine, {{other, 10}, {by_rule, 20}, {}});
+    store_tuned<Schedule>(kernel, machine, {{other, 10}, {by_rule, 20}, {}});
     const cpu::KernelRunner runner(kernel, machine);
     EXPECT_EQ(runner.schedule(), other);
     EXPECT_THAT(runner.choice(), StartsWith("measured: "));
