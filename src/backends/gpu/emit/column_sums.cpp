@@ -85,7 +85,7 @@ void ColumnSums::join_places(const std::string& suffix) {
   const bool in_rounds = threads < kColumnPlaces;
   const std::string part = in_rounds ? "part" : "total", zero = join(" = lm_pair_of_", suffix, "(0, 0);");
   const std::string leaves = join("if (t != 0 || column >= ", e_.row_size, ") return;");
-  const std::string other =
+  const std::string place =
       join("lm_pair_of_", suffix, "(shared_hi[u * ", kColumnLanes, " + lane], shared_lo[u * ", kColumnLanes, " + lane])");
   out_.line("lm_pair_", suffix, " total", zero);
   if (in_rounds) {
@@ -100,11 +100,15 @@ void ColumnSums::join_places(const std::string& suffix) {
   out_.line("shared_hi[thread] = ", part, ".hi;");
   out_.line("shared_lo[thread] = ", part, ".lo;");
   out_.line("LM_BARRIER;");
-  if (!in_rounds) out_.line(leaves);
-  const std::string begins = in_rounds ? join("place + u == 0 ? ", other, " : ") : "";
-  out_.line("for (int u = ", in_rounds ? 0 : 1, "; u < ", threads, "; ++u) total = ", begins, "lm_pair_join_", suffix,
-            "(total, ", other, ");");
-  if (!in_rounds) return;
+  if (!in_rounds) {
+    out_.line(leaves);
+    out_.line("for (int u = 1; u < ", threads, "; ++u) total = lm_pair_join_", suffix, "(total, ", place, ");");
+    return;
+  }
+  out_.open("for (int u = 0; u < ", threads, "; ++u)");
+  out_.line("part = ", place, ";");
+  out_.line("total = place + u == 0 ? part : lm_pair_join_", suffix, "(total, part);");
+  out_.close();
   out_.close();
   out_.line(leaves);
 }
