@@ -339,8 +339,9 @@ LAMINA_API lamina_status_t lamina_graph_partition_get_output_ports(const_lamina_
 LAMINA_API lamina_status_t lamina_graph_partition_get_engine_kind(const_lamina_graph_partition_t partition,
                                                                   lamina_engine_kind_t* kind);
 /* Logical tensors are matched to ports by id, in any order; inputs that match no port are ignored. Every input needs a known
- * shape; outputs may have unknown shapes and layout `any`, which becomes the dense row-major layout. Errors: a port without
- * its tensor, a tensor that contradicts the graph, an output with stride 0 along an axis of several elements,
+ * shape; outputs may have unknown shapes and layout `any`, which becomes the dense row-major layout. A tensor may have a
+ * property that the graph leaves undefined: one graph can be compiled with and without constants. Errors: a port without its
+ * tensor, a tensor that contradicts the graph, an output with stride 0 along an axis of several elements,
  * lamina_invalid_shape from inference, lamina_unimplemented with the reason. */
 LAMINA_API lamina_status_t lamina_graph_partition_compile(const_lamina_graph_partition_t partition,
                                                           lamina_graph_compiled_partition_t compiled_partition, size_t in_num,

@@ -55,7 +55,8 @@ LAMINA_API lamina_status_t lamina_graph_op_kind_write_schema(lamina_graph_op_kin
 LAMINA_API lamina_status_t lamina_graph_partition_write_reasons(const_lamina_graph_partition_t partition, lamina_text_f write,
                                                                 void* user);
 /* The compiled code, as a JSON object: "backend", "kernels" (names), "schedules", "required_bytes" (inputs and outputs, each
- * once), "moved_bytes" (read and written in main memory by kernels), "workspace_bytes", "compile_ms", "from_cache". */
+ * once), "moved_bytes" (read and written in main memory by kernels), "workspace_bytes", "constant_bytes" (kept of constant
+ * inputs, such as packed weights), "compile_ms", "from_cache". */
 LAMINA_API lamina_status_t lamina_graph_compiled_partition_write_info(
     const_lamina_graph_compiled_partition_t compiled_partition, lamina_text_f write, void* user);
 

@@ -208,8 +208,8 @@ class CompiledPartition:
     def info_json(self) -> str:
         """
         Returns JSON: "backend", "kernels" (names), "schedules", "required_bytes" (inputs and outputs, each
-        once), "moved_bytes" (read from and written to main memory), "workspace_bytes", "compile_ms",
-        "from_cache".
+        once), "moved_bytes" (read from and written to main memory), "workspace_bytes", "constant_bytes"
+        (kept of constant inputs), "compile_ms", "from_cache".
         """
 
 class Executable:
@@ -261,6 +261,15 @@ def set_verbose(level: int, write: object | None = None) -> None:
     Calls `write` with a line per compilation and execution (level 1), also per pass (2), or never (0);
     level -1 follows LAMINA_VERBOSE. write: may be called on any thread, one at a time; None: lines go to
     stdout. Raises lamina.Error for another level.
+    """
+
+def fingerprints(tensors: object, threads: int = 1) -> list[int]:
+    """
+    Returns a number for the bytes of each object of a sequence, from its first element to past its last one.
+
+    Equal bytes have equal numbers. A change of one aligned word of 8 bytes always changes the number; other
+    changes leave it as it is with a probability of about 2^-64. threads: the most that read at once. The GIL
+    is released meanwhile. Raises lamina.Error for an object that shares no memory of the CPU.
     """
 
 def op_kinds() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Mapping, NamedTuple, Optional, Sequence
+from typing import Callable, Mapping, NamedTuple, Optional, Sequence
 
 from lamina import _core
 from lamina._verbose import Compilations, Progress
@@ -24,6 +24,7 @@ class Linked(NamedTuple):
     outputs: list  # LogicalTensors, with their final shapes and strides
     compiled: list  # CompiledPartitions, in execution order
     partitions: list  # from which they were compiled
+    joined: Callable  # makes an executable of other CompiledPartitions of the same partitions and tensors
 
 
 _FORMS = {"f32": "<f", "f64": "<d", "f16": "<e", "s32": "<i", "s64": "<q", "s8": "<b", "u8": "<B", "boolean": "<?"}
@@ -76,9 +77,14 @@ def link(partitions: Sequence[_core.Partition], inputs: Sequence[Port], outputs:
         slot[tensor_id] = len(slot)
         tensor, value = constants[tensor_id]
         scalars.append((tensor, scalar_bytes(value, tensor.dtype)))
-    steps = [(code, [slot[i] for i in ins], [slot[i] for i in outs]) for code, ins, outs in compiled]
-    run = _core.Executable(steps, [tuple(port) for port in inputs], final, inner, scalars)
-    return Linked(run, final, [code for code, _, _ in compiled], list(partitions))
+    slots = [([slot[i] for i in ins], [slot[i] for i in outs]) for _, ins, outs in compiled]
+
+    def joined(codes: Sequence[_core.CompiledPartition]) -> _core.Executable:
+        steps = [(code, *places) for code, places in zip(codes, slots)]
+        return _core.Executable(steps, [tuple(port) for port in inputs], final, inner, scalars)
+
+    codes = [code for code, _, _ in compiled]
+    return Linked(joined(codes), final, codes, list(partitions), joined)
 
 
 def first_reason(partition: _core.Partition) -> str:

@@ -65,6 +65,7 @@ NB_MODULE(_core, m) {
   bind_executable(m);
   bind_explain(m);
   bind_verbose(m);
+  bind_fingerprints(m);
   m.def("op_kinds", &op_kind_names, "Returns the names of all operations.");
   m.def("op_schema_json", &op_schema_json, nb::arg("kind"),
         "Returns the schema as JSON: \"kind\", \"class\", \"formula\", \"inputs\", \"outputs\", \"attributes\", \"types\".\n"

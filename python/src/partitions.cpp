@@ -143,8 +143,8 @@ void bind_compiled_partition(nb::module_& m) {
           "info_json",
           [](const graph::compiled_partition& self) { return text_of(self, &lamina_graph_compiled_partition_write_info); },
           "Returns JSON: \"backend\", \"kernels\" (names), \"schedules\", \"required_bytes\" (inputs and outputs, each\n"
-          "once), \"moved_bytes\" (read from and written to main memory), \"workspace_bytes\", \"compile_ms\",\n"
-          "\"from_cache\".");
+          "once), \"moved_bytes\" (read from and written to main memory), \"workspace_bytes\", \"constant_bytes\"\n"
+          "(kept of constant inputs), \"compile_ms\", \"from_cache\".");
 }
 
 void bind_executable(nb::module_& m) {

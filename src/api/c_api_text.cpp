@@ -119,6 +119,7 @@ std::string info_to_json(const compiler::CompiledPartition& compiled) {
                       {"required_bytes", info.required_bytes},
                       {"moved_bytes", info.moved_bytes},
                       {"workspace_bytes", static_cast<int64_t>(info.workspace_bytes)},
+                      {"constant_bytes", static_cast<int64_t>(compiled.constant_bytes())},
                       {"compile_ms", compiled.compile_ms()},
                       {"from_cache", compiled.from_cache()}});
 }

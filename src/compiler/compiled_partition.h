@@ -51,6 +51,8 @@ class CompiledPartition {
 
   const std::string& label() const { return label_; }  // "partition 3: LayerNorm + GELU"
   const ExecutableInfo& info() const { return executable_->info(); }
+  // The size of what executions keep of constant inputs; 0 if nothing is kept.
+  size_t constant_bytes() const { return constants_.bytes(); }
   double compile_ms() const { return compile_ms_; }
   bool from_cache() const { return from_cache_; }
   const std::vector<LogicalTensor>& inputs() const { return inputs_; }

@@ -25,6 +25,7 @@ class ConstantsOfPartition {
   ConstantsOfPartition& operator=(const ConstantsOfPartition&) = delete;
 
   CachedConstants* get() const { return cached_.get(); }  // null: nothing is kept
+  size_t bytes() const { return bytes_; }
 
  private:
   size_t bytes_ = 0;

@@ -30,6 +30,7 @@ LogicalTensor merge_port(const LogicalTensor& known, const LogicalTensor& given,
   }
   LogicalTensor merged = known;
   if (merged.dtype == DataType::undef) merged.dtype = given.dtype;
+  if (merged.property == PropertyType::undef) merged.property = given.property;
   if (given.shape) merged.shape = known.shape ? joined_dims(*known.shape, *given.shape) : *given.shape;
   if (given.layout != LayoutType::undef) {
     merged.layout = given.layout;

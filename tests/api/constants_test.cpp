@@ -42,6 +42,16 @@ TEST_F(Constants, AreThoseOfTheFirstExecution) {
   }
 }
 
+TEST_F(Constants, MayBeDeclaredAtCompilationAlone) {
+  const partition made = product(4, property_type::undef);
+  const logical_tensor constant(1, data_type::f32, {32, 48}, layout_type::strided, property_type::constant);
+  const auto with = made.compile({src_, constant}, {dst_}, cpu_), without = made.compile({src_, weights_}, {dst_}, cpu_);
+  EXPECT_THAT(run(with, 2), Each(64.0f));
+  EXPECT_THAT(run(with, 3), Each(64.0f));
+  EXPECT_THAT(run(without, 2), Each(64.0f));
+  EXPECT_THAT(run(without, 3), Each(96.0f));
+}
+
 TEST_F(Constants, BelongToTheirCompiledPartition) {
   const auto first = product(4, property_type::constant).compile({src_, weights_}, {dst_}, cpu_);
   const auto second = product(4, property_type::constant).compile({src_, weights_}, {dst_}, cpu_);

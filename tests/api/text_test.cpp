@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 template <typename Writer>
 std::string text_of(Writer writer) {
@@ -253,6 +254,23 @@ TEST(Text, PartitionsTellWhyAndCompiledOnesHow) {
       [&](lamina_text_f write, void* user) { return lamina_graph_compiled_partition_write_info(compiled.get(), write, user); });
   EXPECT_THAT(info, HasSubstr("lamina_layer_norm_gelu_f32"));
   EXPECT_THAT(info, HasSubstr("\"required_bytes\": 256"));
+}
+
+TEST(Text, CompiledPartitionsTellWhatTheyKeepOfConstants) {
+  const auto weights = [](logical_tensor::property_type property) {
+    return logical_tensor(1, data_type::f32, {32, 48}, logical_tensor::layout_type::strided, property);
+  };
+  const logical_tensor undefined = weights(logical_tensor::property_type::undef);
+  const partition p = only_partition_of({op(0, op::kind::MatMul, {f32(0, {4, 32}), undefined}, {f32(2, {4, 48})}, "product")});
+  const engine cpu(engine::kind::cpu, 0);
+  const auto info_of = [&](const logical_tensor& given) {
+    const compiled_partition compiled = p.compile({f32(0, {4, 32}), given}, {f32(2, {4, 48})}, cpu);
+    return text_of([&](lamina_text_f write, void* user) {
+      return lamina_graph_compiled_partition_write_info(compiled.get(), write, user);
+    });
+  };
+  EXPECT_THAT(info_of(undefined), HasSubstr("\"constant_bytes\": 0"));
+  EXPECT_THAT(info_of(weights(logical_tensor::property_type::constant)), Not(HasSubstr("\"constant_bytes\": 0")));
 }
 
 TEST(Text, AMissingWriterIsRefused) {

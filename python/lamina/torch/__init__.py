@@ -4,7 +4,8 @@
     print(lamina.torch.explain(model, x))        # what lamina runs, what PyTorch runs, and why
 
 Options, as torch.compile(..., options={...}): "require" (the share of float nodes that lamina must run, 0 to 1), "dump"
-(folder for JSON dumps that `lamina replay` runs), "warn" (False: no FallbackWarning).
+(folder for JSON dumps that `lamina replay` runs), "warn" (False: no FallbackWarning), "pack" (the most bytes for packed
+weights), "freeze" (True: weights change only by writes that torch counts).
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from lamina.torch import nn
 from lamina.torch.backend import FallbackWarning, backend
 from lamina.torch.functions import add_layer_norm, attention, gated_mlp, layer_norm, rms_norm, softmax
 from lamina.torch.report import Report
+from lamina.torch.weights import packed_bytes
 
-__all__ = ["FallbackWarning", "Report", "add_layer_norm", "attention", "backend", "explain", "gated_mlp", "layer_norm", "nn", "rms_norm",
-           "softmax"]
+__all__ = ["FallbackWarning", "Report", "add_layer_norm", "attention", "backend", "explain", "gated_mlp", "layer_norm", "nn",
+           "packed_bytes", "rms_norm", "softmax"]
 
 
 def explain(model: Any, *inputs: Any, **keyword_inputs: Any) -> Report:

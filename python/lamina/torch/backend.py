@@ -22,7 +22,7 @@ from functorch.compile import make_boxed_func, min_cut_rematerialization_partiti
 from torch._inductor import list_mode_options
 from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
-from torch._guards import CompileContext
+from torch._guards import CompileContext, TracingContext
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx import GraphModule
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
@@ -35,6 +35,7 @@ from lamina.torch import whole_ops
 from lamina.torch.rewrites import join_permutes, name_empty_statistics, prepare_joint, split_dropout, widen_products
 from lamina.torch.table import KEPT_WHOLE, TABLE
 from lamina.torch.views import VIEW_RULES
+from lamina.torch.weights import Settings
 
 log = logging.getLogger("lamina.torch")
 KEPT_SIZES = 256  # capacity of a graph's LRU cache of compiled sets of sizes
@@ -47,23 +48,31 @@ class FallbackWarning(UserWarning):
 @dataclass
 class Options:
     """require: the minimum share (0 to 1) of nodes computing floats that lamina must run; below it, compilation fails. dump:
-    folder for a JSON dump of each graph, which `lamina replay` runs. warn: False silences FallbackWarning."""
+    folder for a JSON dump of each graph, which `lamina replay` runs. warn: False silences FallbackWarning. pack: the most
+    bytes that packed weights may take in the process; None: a quarter of the available memory. freeze: True packs weights at
+    once, and notices only changes that torch counts."""
 
     require: Optional[float] = None
     dump: Optional[str] = None
     warn: bool = True
+    pack: Optional[int] = None
+    freeze: bool = False
     reports: Optional[list] = None  # explain() collects reports here
     compile_id: Any = None  # which compilation of which frame torch is at; not for users
+    names: tuple = ()  # of the inputs of the model's graph; not for users
+    static: tuple = ()  # positions of the graph's inputs that are parameters and buffers; not for users
 
     @classmethod
     def of(cls, given: Optional[dict]) -> "Options":
-        known = ("require", "dump", "warn", "reports")
+        known = ("require", "dump", "warn", "pack", "freeze")
         for name in given or {}:
-            if name not in known:
-                raise Error(f"option {name!r} is unknown, allowed is one of {', '.join(known[:3])}")
+            if name not in (*known, "reports"):
+                raise Error(f"option {name!r} is unknown, allowed is one of {', '.join(known)}")
         options = cls(**(given or {}))
         if options.require is not None and not 0 <= options.require <= 1:
             raise Error(f"option require is {options.require}, allowed is 0 to 1")
+        if options.pack is not None and (not isinstance(options.pack, int) or options.pack < 0):
+            raise Error(f"option pack is {options.pack!r}, allowed is a number of bytes, 0 or more")
         return options
 
 
@@ -82,7 +91,8 @@ def backend(module: GraphModule, example_inputs: list, *, options: Optional[dict
     """The backend that torch.compile calls. `mode`, one of torch's, has no effect: lamina has only one mode."""
     if mode is not None and mode not in list_mode_options():
         raise Error(f"mode is {mode!r}, allowed is one of {', '.join(list_mode_options())}")
-    chosen = Options.of(options)
+    names = tuple(node.name.strip("_") for node in module.graph.nodes if node.op == "placeholder")
+    chosen = replace(Options.of(options), names=names)
 
     def compiler(phase: str) -> Callable:
         return lambda graph, inputs: compile_graph(graph, inputs, phase, chosen)
@@ -102,7 +112,7 @@ _numbers = collections.Counter()
 
 def compile_graph(module: GraphModule, example_inputs: list, phase: str, options: Options) -> Callable:
     """Compiles a graph of ATen ops to a boxed function."""
-    options = replace(options, compile_id=CompileContext.current_compile_id())
+    options = replace(options, compile_id=CompileContext.current_compile_id(), static=() if phase == "backward" else _static_inputs())
     number = _numbers[phase]
     _numbers[phase] += 1
     name = f"{phase}_{number}"
@@ -112,6 +122,12 @@ def compile_graph(module: GraphModule, example_inputs: list, phase: str, options
             return _left_whole(module, name, reason, options)
         return _by_sizes(module, name, options)
     return _boxed(_compiled(module, name, options))
+
+
+def _static_inputs() -> tuple:
+    context = TracingContext.try_get()
+    known = context.fw_metadata.static_input_indices if context is not None and context.fw_metadata is not None else None
+    return tuple(known or ())
 
 
 def _why_left_whole(module: GraphModule) -> Optional[str]:
@@ -153,7 +169,10 @@ def _compiled(module: GraphModule, name: str, options: Options) -> GraphModule:
     join_permutes(module)
     widen_products(module)
     lowered = lower(module, TABLE, VIEW_RULES)
-    emitted = _emit.emit(lowered)
+    inputs = [node for node in lowered.lowering.module.graph.nodes if node.op == "placeholder"]
+    names = options.names if len(options.names) == len(inputs) else [node.name for node in inputs]
+    weights = _emit.Weights({inputs[i]: names[i] for i in options.static}, Settings(options.pack, options.freeze))
+    emitted = _emit.emit(lowered, weights if options.static else None)
     report = report_of(name, lowered, emitted)
     report.seconds = time.perf_counter() - begin
     _tell(report, options)

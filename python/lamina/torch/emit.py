@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import operator
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 from torch.fx import Graph, GraphModule, Node
@@ -17,9 +17,10 @@ from torch.fx import Graph, GraphModule, Node
 from lamina import _arrays, _core
 from lamina._core import LogicalTensor
 from lamina._errors import Error
-from lamina._program import Port, link
+from lamina._program import Linked, Port, link
 from lamina.torch.lowering import Lowered
 from lamina.torch.nodes import may_draw
+from lamina.torch.weights import Packing, Settings, candidate
 
 KIND_CHARACTERS = 120  # maximum length of a call's name in the profiler
 BYTES = {"f64": 8, "s64": 8, "f32": 4, "s32": 4, "bf16": 2, "f16": 2}
@@ -36,21 +37,32 @@ class Stay(NamedTuple):
 class Emitted(NamedTuple):
     module: GraphModule
     calls: list  # Linked, one per call into lamina
+    packings: list  # Packing, of the calls that read weights
 
 
-def emit(lowered: Lowered) -> Emitted:
-    return _Emitter(lowered).run()
+class Weights(NamedTuple):
+    """names: those of the graph's inputs that stay the same tensors from call to call, by their nodes."""
+
+    names: dict
+    settings: Settings
+
+
+def emit(lowered: Lowered, weights: Optional[Weights] = None) -> Emitted:
+    """`weights` is None if no weights are packed once."""
+    return _Emitter(lowered, weights).run()
 
 
 class _Emitter:
-    def __init__(self, lowered: Lowered) -> None:
+    def __init__(self, lowered: Lowered, weights: Optional[Weights]) -> None:
         self.lowering, self.partitions = lowered
+        self.weights = weights
         self.old = self.lowering.module.graph
         self.new = Graph()
         self.attributes: dict[str, Any] = {}
         self.env: dict[Node, Node] = {}
         self.made: dict[int, Node] = {}  # tensor id -> its node in the new graph
         self.calls: list = []
+        self.packings: list = []
         self.foreign = [n for n in self.old.nodes if self._is_foreign(n)]
         self.tensors = {p.id: p for partition in self.partitions for p in (*partition.inputs, *partition.outputs)}
         self.maker = {port.id: partition for partition in self.partitions for port in partition.outputs}
@@ -65,7 +77,7 @@ class _Emitter:
         output = next(n for n in self.old.nodes if n.op == "output")
         self.new.output(torch.fx.map_arg(output.args[0], self._output_value))
         module = GraphModule(_root(self), self.new)
-        return Emitted(module, self.calls)
+        return Emitted(module, self.calls, self.packings)
 
     # ---- order
 
@@ -158,9 +170,26 @@ class _Emitter:
                 ports.append(given)
         linked = link(partitions, ports, outputs, self.lowering.scalars)
         self.calls.append(linked)
-        call = self.new.call_function(_caller(linked, ports, len(self.calls) - 1), tuple(inputs))
+        packing = self._packing(linked, ports)
+        call = self.new.call_function(_caller(linked, ports, len(self.calls) - 1, packing), tuple(inputs))
         for position, tensor in enumerate(outputs):
             self.made[tensor.id] = self.new.call_function(operator.getitem, (call, position))
+
+    def _packing(self, linked: Linked, ports: list) -> Optional[Packing]:
+        """Returns what packs the weights of a call; None if there are none."""
+        if self.weights is None:
+            return None
+        candidates = []
+        for place, port in enumerate(ports):
+            source, reads = self.lowering.sources.get(port.tensor.id), self.lowering.reads.get(port.tensor.id)
+            if reads is None or source is None or source.root.op != "placeholder":
+                continue
+            name = self.weights.names.get(source.root)
+            candidates.append(candidate(place, name or source.root.name, source.root.meta["val"], reads, name is not None, self.weights.settings))
+        if not candidates:
+            return None
+        self.packings.append(Packing(linked, ports, candidates, self.weights.settings))
+        return self.packings[-1] if self.packings[-1].places else None
 
     def _output(self, tensor: LogicalTensor) -> LogicalTensor:
         """Returns the tensor with the strides that torch expects of its node."""
@@ -254,14 +283,15 @@ def _root(emitter: _Emitter) -> torch.nn.Module:
     return root
 
 
-def _caller(linked: Any, ports: list, number: int) -> Callable:
+def _caller(linked: Linked, ports: list, number: int, packing: Optional[Packing]) -> Callable:
     """Returns the function that the generated code calls: it allocates the outputs and runs."""
     specs = [(tuple(t.shape), tuple(t.strides), _arrays.torch_dtype(t.dtype)) for t in linked.outputs]
-    run, empty, named = linked.run, torch.empty_strided, torch._C._profiler._RecordFunctionFast
+    plain, empty, named = linked.run, torch.empty_strided, torch._C._profiler._RecordFunctionFast
     name = f"lamina_call_{number}: {_kinds_of(linked.partitions)}"
 
     def call(*tensors):
         outputs = [empty(shape, strides, dtype=dtype) for shape, strides, dtype in specs]
+        run = plain if packing is None else packing.choose(tensors)
         try:
             with named(name):
                 run(tensors, outputs)

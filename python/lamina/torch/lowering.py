@@ -12,6 +12,9 @@ tensor is a layout op where lamina reads it, and a torch view where torch reads 
 from __future__ import annotations
 
 import collections
+import functools
+import json
+import math
 import operator
 from typing import Any, Iterable, NamedTuple, Optional
 
@@ -34,6 +37,13 @@ class Source(NamedTuple):
     offset: int  # in elements
 
 
+@functools.cache
+def weights_port(kind: str) -> Optional[int]:
+    """Returns the position of the input that an op's schema names weights; None if there is none."""
+    names = [port["name"] for port in json.loads(_core.op_schema_json(kind))["inputs"]]
+    return names.index("weights") if "weights" in names else None
+
+
 class Lowering:
     def __init__(self, module: GraphModule, table: dict, view_rules: dict, left_out: Iterable[str] = ()) -> None:
         self.module, self.table, self.view_rules = module, table, view_rules
@@ -48,6 +58,8 @@ class Lowering:
         self.node_of_op: dict[int, Node] = {}
         self.origin: dict[int, Node] = {}  # tensor id -> the node whose value it has
         self.copies: dict[int, int] = {}  # tensor id -> the tensor that it copies: lamina may remove the copy
+        self.made_from: dict[int, int] = {}  # tensor id -> the only input of its op
+        self.reads: dict[int, int] = {}  # id of weights -> how often an execution reads each element
         self.wildcards: set[int] = set()
         self._op_count = self._tensor_count = 0
         self._pending: list = []
@@ -115,7 +127,23 @@ class Lowering:
         self._pending.append(("op", node, self._op_count - 1))
         if kind == "Reorder":
             self.copies[made[0].id] = inputs[0].id
+        if len(inputs) == 1:
+            self.made_from.update((tensor.id, inputs[0].id) for tensor in made if tensor is not None)
+        self._note_weights(kind, inputs, made[0], attributes)
         return made[0] if len(made) == 1 else tuple(made)
+
+    def _note_weights(self, kind: str, inputs: list, made: LogicalTensor, attributes: dict) -> None:
+        place = weights_port(kind)
+        if place is None:
+            return
+        if attributes.get("data_format") == "NCX":
+            reads = math.prod(made.shape) // max(made.shape[1], 1)
+        else:
+            reads = math.prod(made.shape) // max(made.shape[-1] * math.prod(inputs[place].shape[:-2]), 1)
+        found = inputs[place].id
+        while found in self.made_from:
+            found = self.made_from[found]
+        self.reads[found] = self.reads.get(found, 0) + reads
 
     def known_tensor(self, name: str, value: torch.Tensor) -> LogicalTensor:
         """Returns a tensor of this value, which becomes an attribute of the module."""

@@ -35,6 +35,7 @@ class GraphReport:
     kernels: list = field(default_factory=list)  # the compiled kernels of each partition
     explanation: Optional[Explanation] = None  # a picture of lamina's part; None if there is none
     seconds: float = 0.0  # the time for lowering and compiling
+    packings: list = field(default_factory=list)  # what packs the weights of each call
 
     @property
     def share(self) -> float:
@@ -54,6 +55,30 @@ class GraphReport:
             text += "; left to PyTorch: " + ", ".join(f"{count} x {op} ({reason})" for (op, reason), count in left.most_common())
         return text
 
+    def weights(self) -> list:
+        """Returns a WeightReport for each weight of products that is an input of the graph."""
+        return [WeightReport(candidate.name, candidate.size, why == "", why) for packing in self.packings for candidate, why in packing.told()[0]]
+
+    def weights_summary(self) -> str:
+        """Returns one sentence; "" if no weights are inputs."""
+        told = self.weights()
+        if not told:
+            return ""
+        kept = [weight for weight in told if weight.packed]
+        text = f"{len(kept)} of {len(told)} weights of {self.name} are packed once they stay the same, in {sum(p.told()[1] for p in self.packings):,} bytes"
+        left = collections.Counter(weight.reason for weight in told if not weight.packed)
+        return text + "".join(f"; {count} are not: {reason}" for reason, count in left.most_common())
+
+
+@dataclass
+class WeightReport:
+    """Weights that products read from an input of a graph."""
+
+    name: str
+    size: int  # bytes
+    packed: bool
+    reason: str  # why it is not packed
+
 
 @dataclass
 class Report:
@@ -68,7 +93,8 @@ class Report:
         return sum(node.carried for node in nodes) / len(nodes) if nodes else 1.0
 
     def __str__(self) -> str:
-        return "\n".join([*(graph.summary() for graph in self.graphs), f"graph breaks: {self.graph_breaks}"])
+        lines = [line for graph in self.graphs for line in (graph.summary(), graph.weights_summary()) if line]
+        return "\n".join([*lines, f"graph breaks: {self.graph_breaks}"])
 
     def show(self) -> list:
         """Opens a page with partitions, kernels and tiles for each graph with nodes that lamina runs. Returns the paths of
@@ -104,4 +130,4 @@ def report_of(name: str, lowered: Any, emitted: Any) -> GraphReport:
         nodes.append(NodeReport(node.name, str(node.target), carried, floating, lowering.reasons.get(node, "")))
     partitions = [json.loads(partition.reasons_json()) for partition in lowered.partitions]
     kernels = [json.loads(code.info_json()) for call in emitted.calls for code in call.compiled]
-    return GraphReport(name, nodes, len(emitted.calls), partitions, kernels, _explanation(name, emitted))
+    return GraphReport(name, nodes, len(emitted.calls), partitions, kernels, _explanation(name, emitted), packings=emitted.packings)
