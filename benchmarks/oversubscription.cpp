@@ -107,12 +107,13 @@ void run_region() {
 void take_turn(const Contender& contender, const Background& background, double seconds, Samples& samples) {
   wait_for_idle_threads();
   contender.run();
-  for (const auto turn = Clock::now(); seconds_since(turn) < seconds;) {
+  const auto turn = Clock::now();
+  do {
     if (background.has_region) run_region();
     const auto start = Clock::now();
     contender.run();
     samples.add(seconds_since(start) * 1e6);
-  }
+  } while (seconds_since(turn) < seconds);
 }
 
 std::vector<Samples> measure_in(const Background& background, const std::vector<Contender>& contenders, double seconds) {
