@@ -1,5 +1,8 @@
 #include "interface/indices.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "interface/status.h"
 
 namespace lamina {
@@ -34,6 +37,27 @@ void fail_index(const Op& op, const Dims& shape, int64_t position, int64_t value
 void check_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent) {
   for_each_index(indices, memory, [&](int64_t position, int64_t index) {
     if (index < -extent || index >= extent) fail_index(op, *indices.shape, position, index, extent);
+  });
+}
+
+void sort_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent, const IndexOrder& order,
+                  int64_t* sorted) {
+  const Dims& shape = *indices.shape;
+  const auto is_ignored = [&](int64_t index) { return order.ignored && index == *order.ignored; };
+  int64_t* const ends = sorted + 1;  // first the number of elements per index, then where the next one is written
+  std::fill_n(sorted, extent + 1, int64_t{0});
+  for_each_index(indices, memory, [&](int64_t position, int64_t index) {
+    if (is_ignored(index)) return;
+    if (index < -extent || index >= extent) fail_index(op, shape, position, index, extent);
+    ++ends[index < 0 ? index + extent : index];
+  });
+  sorted[0] = extent + 1;
+  for (int64_t entry = 0, next = sorted[0]; entry < extent; ++entry) next += std::exchange(ends[entry], next);
+  for_each_index(indices, memory, [&](int64_t position, int64_t index) {
+    if (is_ignored(index)) return;
+    int64_t element = 0;
+    for (size_t axis = shape.size(); axis-- > 0; position /= shape[axis]) element += position % shape[axis] * order.steps[axis];
+    sorted[ends[index < 0 ? index + extent : index]++] = element;
   });
 }
 

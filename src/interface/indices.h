@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "interface/element.h"
 #include "interface/op_schema.h"
@@ -40,5 +41,19 @@ void for_each_index(const LogicalTensor& indices, const void* memory, const Visi
 
 // Fails as above for the first element of `indices` (s32 or s64, in `memory`) that is outside -extent..extent - 1.
 void check_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent);
+
+// What to sort by index: elements of a tensor that has `steps` elements along each axis of the indices, from one index to the
+// next. Those with the index `ignored` are left out.
+struct IndexOrder {
+  Dims steps;
+  std::optional<int64_t> ignored;
+};
+
+// Checks as above, then sorts: sorted[e] to sorted[e + 1] - 1 are the places in `sorted` where the positions of the elements
+// with index e are, in the order of the indices.
+void sort_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent, const IndexOrder& order,
+                  int64_t* sorted);
+// The number of elements of `sorted`.
+inline int64_t sorted_size(const LogicalTensor& indices, int64_t extent) { return extent + 1 + indices.element_count(); }
 
 }  // namespace lamina

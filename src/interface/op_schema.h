@@ -41,6 +41,7 @@ enum class LoopNest {
   repeated,       // the input is broadcast to `shape`
   sliced,         // a part of the input, by `starts`, `ends`, `axes` and `steps`
   gathered,       // entries of input 0 along `axis`, whose numbers input 1 holds
+  scattered,      // sums of the entries of input 0 that have the same index in input 1
   windows,        // along the spatial axes, a result is made of some positions of the input (interface/windows.h)
   trailing_axes,  // rows are the axes from begin_norm_axis on; gamma and beta run along them, mean and variance across them
   group_rows,     // a row is one sample's group of channels with all spatial positions; mean and variance are [N, groups]

@@ -59,6 +59,17 @@ Value Builder::load_entry(int arg, Value entry, Value exists, double otherwise) 
                  .per_element = varies_inside(arg)});
 }
 
+Value Builder::sum_entries(int arg, int order, Value begin, Value end, double average) {
+  return append({.kind = NodeKind::sum_entries,
+                 .type = Type::f64,
+                 .operands = {begin.node, end.node, -1},
+                 .value = average,
+                 .arg = arg,
+                 .order = order,
+                 .coefficients = {},
+                 .per_element = varies_inside(arg)});
+}
+
 Value Builder::constant(double value, Type type) {
   return append({.kind = NodeKind::constant, .type = type, .value = value, .coefficients = {}});
 }

@@ -27,6 +27,7 @@ class Builder {
   int add_arg(Arg arg);
   Value load(int arg);  // converted to the arg's compute type
   Value load_entry(int arg, Value entry, Value exists = {}, double otherwise = 0);
+  Value sum_entries(int arg, int order, Value begin, Value end, double average);
   Value constant(double value, Type type);
   Value index(Dims coefficients);
   Value map(MapOp op, Value a, Value b = {}, Value c = {}, double value = 0);

@@ -101,7 +101,7 @@ void recompute_levels(Kernel& kernel) {
     else if (node.kind == NodeKind::reduce || node.kind == NodeKind::moments || node.kind == NodeKind::constant)
       node.per_element = false;
     else {
-      const bool has_steps = node.kind == NodeKind::store || node.kind == NodeKind::load_entry;
+      const bool has_steps = node.kind == NodeKind::store || reads_arg(node);
       node.per_element = has_steps && varies_inside(kernel.arg(node.arg).strides);
       for (int k = 0; k < operand_count(node); ++k) {
         node.per_element |= kernel.node(node.operands[static_cast<size_t>(k)]).per_element;

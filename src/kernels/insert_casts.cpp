@@ -17,7 +17,7 @@ bool is_narrow_float(DataType dtype) { return dtype == DataType::bf16 || dtype =
 // Whether the op reads elements of its input at other places than those that its loop nest visits.
 bool is_read_in_part(OpKind kind) {
   const LoopNest nest = schema_of(kind).nest;
-  return nest == LoopNest::sliced || nest == LoopNest::gathered || nest == LoopNest::windows;
+  return nest == LoopNest::sliced || nest == LoopNest::gathered || nest == LoopNest::scattered || nest == LoopNest::windows;
 }
 
 // The strides of a copy of the tensor without gaps, with its order of axes. Axes along which it is broadcast remain so.

@@ -200,6 +200,12 @@ class Interpreter {
       case NodeKind::load_entry:
         if (n.operands[1] >= 0 && operand(1).integer == 0) return {n.value, static_cast<int64_t>(n.value)};
         return load(n.arg, row, position, operand(0).integer);
+      case NodeKind::sum_entries: {
+        double sum = 0;
+        for (int64_t i = operand(0).integer; i < operand(1).integer; ++i)
+          sum += load(n.arg, row, position, load(n.order, row, position, i).integer).real;
+        return {sum, 0};
+      }
       case NodeKind::constant: return constant_scalar(n);
       case NodeKind::index: return {0, place(row, position, n.coefficients)};
       case NodeKind::center:

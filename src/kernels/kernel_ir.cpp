@@ -66,19 +66,43 @@ DataType data_precision(const Kernel& kernel, NodeIndex root) {
   const std::vector<bool> made_of = element_nodes_of(kernel, root);
   DataType precision = DataType::undef;
   for (size_t i = 0; i < made_of.size(); ++i) {
-    if (!made_of[i] || !is_load(kernel.nodes[i])) continue;
-    const DataType dtype = kernel.arg(kernel.nodes[i].arg).dtype;
+    if (!made_of[i] || !reads_arg(kernel.nodes[i])) continue;
+    const bool is_sum = kernel.nodes[i].kind == NodeKind::sum_entries;
+    const DataType dtype = is_sum ? DataType::f64 : kernel.arg(kernel.nodes[i].arg).dtype;
     if (dtype != DataType::bf16 && dtype != DataType::f16) return DataType::undef;
     if (precision != DataType::f16) precision = dtype;
   }
   return precision;
 }
 
-int64_t Kernel::fewest_entries() const {
-  int64_t fewest = INT64_MAX;
-  for (const Node& node : nodes)
-    if (node.kind == NodeKind::load_entry) fewest = std::min(fewest, arg(node.arg).entries);
-  return fewest;
+std::optional<IndexRange> index_range(const Kernel& kernel, int arg) {
+  std::optional<IndexRange> range;
+  for (const Node& node : kernel.nodes) {
+    if (node.kind != NodeKind::sum_entries && node.kind != NodeKind::load_entry) continue;
+    const int64_t last = std::max<int64_t>(kernel.arg(node.arg).entries, 1) - 1;
+    const Node& number = kernel.node(node.operands[0]);
+    if (node.order == arg) return IndexRange{0, last, true};
+    if (node.order >= 0 && number.arg == arg)
+      return IndexRange{0, kernel.arg(node.arg).entries == 0 ? 0 : kernel.arg(node.order).entries, true};
+    if (node.order < 0 && number.kind != NodeKind::constant && (!range || last < range->last)) range = {-last - 1, last};
+  }
+  return range;
+}
+
+int64_t moved_bytes(const Kernel& kernel) {
+  int64_t bytes = 0;
+  for (size_t a = 0; a < kernel.args.size(); ++a) {
+    const Arg& arg = kernel.args[a];
+    const std::optional<IndexRange> range = index_range(kernel, static_cast<int>(a));
+    const bool is_by_index = arg.entry_stride != 0 && !(range && range->sorted);
+    int64_t elements = 1;
+    for (size_t d = 0; d < arg.strides.size(); ++d) elements *= arg.strides[d] != 0 || is_by_index ? kernel.extents[d] : 1;
+    for (const Node& node : kernel.nodes)
+      if (node.kind == NodeKind::sum_entries && node.arg == static_cast<int>(a))
+        elements *= std::max<int64_t>(static_cast<int64_t>(node.value), 1);
+    bytes += bytes_of(arg.dtype, elements);
+  }
+  return bytes;
 }
 
 int64_t span_of(const Kernel& kernel, const Arg& arg) {
@@ -88,6 +112,8 @@ int64_t span_of(const Kernel& kernel, const Arg& arg) {
 }
 
 bool is_load(const Node& node) { return node.kind == NodeKind::load || node.kind == NodeKind::load_entry; }
+
+bool reads_arg(const Node& node) { return is_load(node) || node.kind == NodeKind::sum_entries; }
 
 int operand_count(const Node& node) {
   int count = 0;
@@ -138,7 +164,10 @@ const char* name_of(CostClass cost) {
   return names[static_cast<size_t>(cost)];
 }
 
-CostClass cost_of(const Node& node) { return node.kind == NodeKind::map ? facts_of(node.op).cost : CostClass::simple; }
+CostClass cost_of(const Node& node) {
+  if (node.kind == NodeKind::sum_entries) return CostClass::function;
+  return node.kind == NodeKind::map ? facts_of(node.op).cost : CostClass::simple;
+}
 
 Type result_of(MapOp op, Type first, Type second, Type chosen) {
   switch (facts_of(op).gives) {
@@ -161,6 +190,7 @@ int expected_operands(const Node& node) {
     case NodeKind::load:
     case NodeKind::constant:
     case NodeKind::index: return 0;
+    case NodeKind::sum_entries:
     case NodeKind::center: return 2;
     case NodeKind::map: return facts_of(node.op).operands;
     default: return 1;
@@ -195,7 +225,7 @@ bool is_per_element(const Kernel& kernel, const Node& node) {
     return false;
   };
   if (node.kind == NodeKind::index) return varies(node.coefficients);
-  if (is_load(node) && varies(kernel.arg(node.arg).strides)) return true;
+  if (reads_arg(node) && varies(kernel.arg(node.arg).strides)) return true;
   for (int k = 0; k < operand_count(node); ++k)
     if (kernel.node(node.operands[static_cast<size_t>(k)]).per_element) return true;
   return node.kind == NodeKind::store && varies(kernel.arg(node.arg).strides);
@@ -221,12 +251,15 @@ std::string fault_of(const Kernel& kernel, size_t i) {
         node.kind == NodeKind::mean || node.kind == NodeKind::variance || (node.kind == NodeKind::center && k == 1);
     if ((used.kind == NodeKind::moments) != reads_moments) return "reads moments as a value, or a value as moments";
   }
-  const bool needs_arg = is_load(node) || node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
+  const bool needs_arg = reads_arg(node) || node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
   if (needs_arg && (node.arg < 0 || node.arg >= static_cast<int>(kernel.args.size())))
     return "names an arg that does not exist";
-  if (needs_arg && kernel.arg(node.arg).output == is_load(node)) {
+  if (needs_arg && kernel.arg(node.arg).output == reads_arg(node)) {
     return "reads an output or writes an input";
   }
+  if ((node.kind == NodeKind::sum_entries) != (node.order >= 0) || node.order >= static_cast<int>(kernel.args.size()) ||
+      (node.order >= 0 && (kernel.arg(node.order).output || kernel.arg(node.order).dtype != DataType::s64)))
+    return "has no order, or one that is not an input of s64";
   if (node.kind == NodeKind::store && node.per_element == false) {
     const Arg& arg = kernel.arg(node.arg);
     for (size_t d = static_cast<size_t>(kernel.outer_rank); d < kernel.extents.size(); ++d) {
@@ -250,6 +283,9 @@ std::string type_fault(const Kernel& kernel, const Node& node) {
       if (operand_count(node) == 2 && operand(1) != Type::boolean)
         return "says by another type than boolean whether an entry exists";
       return node.type == compute_type(kernel.arg(node.arg).dtype) ? "" : "loads another type than its arg's";
+    case NodeKind::sum_entries:
+      if (operand(0) != Type::s64 || operand(1) != Type::s64) return "sums from or to another type than s64";
+      return node.type == Type::f64 ? "" : "is a sum of entries whose type is not f64";
     case NodeKind::constant: return "";
     case NodeKind::index: return node.type == Type::s64 ? "" : "is an index whose type is not s64";
     case NodeKind::moments:

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,17 +27,20 @@ Type compute_type(DataType dtype);
 enum class NodeKind {
   load,        // element of arg `arg`
   load_entry,  // the same, in the entry that operand 0 numbers; `value` where operand 1 (boolean, may be absent) is false
-  constant,    // `value`
-  index,       // sum over dims of coefficients[d] * i_d, type s64
-  map,         // `op` of the operands
-  reduce,      // `reduction` of operand 0 over the inner dims: a value per row
-  moments,     // mean and biased variance of operand 0 over the inner dims; read through the three nodes below
-  mean,        // operand 0: moments
-  variance,    // operand 0: moments
-  center,      // operand 0 minus the mean of operand 1 (moments), with the mean's rounding error taken out; times operand 2, if
-               // given
-  store,       // operand 0 to arg `arg`
-  column_sum   // sum of operand 0 over all rows, to arg `arg`: a value per inner position
+  // f64: the sum of elements of arg `arg`, in the entries that the elements of arg `order` from operand 0 to operand 1 - 1
+  // number, one after the other. `value` is the average number of entries in a sum, and decides nothing but speed.
+  sum_entries,
+  constant,   // `value`
+  index,      // sum over dims of coefficients[d] * i_d, type s64
+  map,        // `op` of the operands
+  reduce,     // `reduction` of operand 0 over the inner dims: a value per row
+  moments,    // mean and biased variance of operand 0 over the inner dims; read through the three nodes below
+  mean,       // operand 0: moments
+  variance,   // operand 0: moments
+  center,     // operand 0 minus the mean of operand 1 (moments), with the mean's rounding error taken out; times operand 2, if
+              // given
+  store,      // operand 0 to arg `arg`
+  column_sum  // sum of operand 0 over all rows, to arg `arg`: a value per inner position
 };
 
 // What a node costs to compute once its operands are known, from cheap to expensive.
@@ -57,9 +61,10 @@ struct Node {
   MapOp op = MapOp::add;
   Reduction reduction = Reduction::sum;
   std::array<NodeIndex, 3> operands = {-1, -1, -1};
-  double value = 0;                  // constant, power, load_entry
+  double value = 0;                  // constant, power, load_entry, sum_entries
   DataType dtype = DataType::undef;  // round_to
-  int arg = -1;                      // load, load_entry, store, column_sum
+  int arg = -1;                      // load, load_entry, sum_entries, store, column_sum
+  int order = -1;                    // sum_entries
   Dims coefficients;                 // index: one per dim
   bool per_element = false;          // else a value per row
   int phase = 0;
@@ -69,10 +74,11 @@ struct Arg {
   std::string name;  // the name of a tensor ("t42") or of a table ("scales7")
   DataType dtype = DataType::f32;
   bool output = false;
-  bool column = false;                    // written by column_sum: strides of outer dims are 0
-  Dims strides;                           // in elements, per dim; 0 where the tensor does not vary
-  std::vector<float> table;               // the data of a constant that is part of the kernel; else empty
-  int64_t entries = 0, entry_stride = 0;  // load_entry: how many entries there are, and elements from one to the next
+  bool column = false;       // written by column_sum: strides of outer dims are 0
+  Dims strides;              // in elements, per dim; 0 where the tensor does not vary
+  std::vector<float> table;  // the data of a constant that is part of the kernel; else empty
+  int64_t entries = 0,
+          entry_stride = 0;  // load_entry, sum_entries: how many entries there are, and elements from one to the next
 };
 
 struct Kernel {
@@ -83,11 +89,10 @@ struct Kernel {
   std::vector<Node> nodes;  // operands before users
   bool has_row_reduction() const;
   bool has_column_sum() const;
-  bool computes_in_f64() const;    // values per element, or the results of reductions
-  int phase_count() const;         // passes over a row
-  int64_t row_count() const;       // product of the outer extents
-  int64_t row_size() const;        // product of the inner extents
-  int64_t fewest_entries() const;  // of an arg that is read by index; INT64_MAX if there is none
+  bool computes_in_f64() const;  // values per element, or the results of reductions
+  int phase_count() const;       // passes over a row
+  int64_t row_count() const;     // product of the outer extents
+  int64_t row_size() const;      // product of the inner extents
   const Node& node(NodeIndex i) const { return nodes[static_cast<size_t>(i)]; }
   const Arg& arg(int a) const { return args[static_cast<size_t>(a)]; }
 };
@@ -95,7 +100,16 @@ struct Kernel {
 // Elements from the first that the kernel may access to the last, inclusive.
 int64_t span_of(const Kernel& kernel, const Arg& arg);
 int operand_count(const Node& node);
-bool is_load(const Node& node);  // load or load_entry
+bool is_load(const Node& node);    // load or load_entry
+bool reads_arg(const Node& node);  // these, or sum_entries
+// The bytes of all args. One that is read by index counts as if each row read another entry.
+int64_t moved_bytes(const Kernel& kernel);
+// Legal integers in an arg of a kernel that reads by index. `sorted`: they are those of sort_indices (interface/indices.h).
+struct IndexRange {
+  int64_t first, last;
+  bool sorted = false;
+};
+std::optional<IndexRange> index_range(const Kernel& kernel, int arg);
 // Per node: whether it varies along a row and `root` depends on it.
 std::vector<bool> element_nodes_of(const Kernel& kernel, NodeIndex root);
 // The type of the args that vary along a row and on which `root` depends: bf16 or f16 if all have that type, f16 if both

@@ -104,8 +104,8 @@ Source source_of(const Graph& graph, const Op& op, int port) {
   return source;
 }
 
-// Slots of temporaries that kernels ahead of the group's own write: one per op.
-constexpr int kFirstSlotAhead = 64;
+// Slots of temporaries that kernels ahead of the group's own write, and of sorted indices: one per op.
+constexpr int kFirstSlotAhead = 64, kFirstSlotSorted = 1 << 30;
 
 class GroupLowering {
  public:
@@ -259,8 +259,12 @@ class GroupLowering {
       const int of_op = slot_ahead(position) + slot;
       return add_read_arg({.name = join("ahead", of_op), .strides = {}, .table = {}}, kTemporary - of_op, how);
     };
-    wiring.check_indices = [this, &op](int port, int64_t extent) {
-      checks_.push_back({op, op.inputs[static_cast<size_t>(port)], extent});
+    const ValueIndex sorted = kTemporary - (kFirstSlotSorted + position);
+    wiring.check_indices = [this, &op, sorted](int port, int64_t extent, const std::optional<IndexOrder>& order) {
+      checks_.push_back({op, op.inputs[static_cast<size_t>(port)], extent, order, order ? sorted : kNoValue});
+    };
+    wiring.sorted_arg = [this, position, sorted](const InputRead& how) {
+      return add_read_arg({.name = join("sorted", position), .dtype = DataType::s64, .strides = {}, .table = {}}, sorted, how);
     };
     wiring.write = [this, position, &op](int port, Value value) {
       made_[op.outputs[static_cast<size_t>(port)]] = {value, group_.output_maps.at({position, port})};

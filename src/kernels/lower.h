@@ -4,10 +4,12 @@
 // Keeps: values. Only values that are needed outside the group are stored.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "interface/graph.h"
+#include "interface/indices.h"
 #include "kernels/kernel_ir.h"
 #include "passes/fusion/fuse.h"
 
@@ -17,11 +19,14 @@ namespace lamina::kernel {
 // readers.
 inline constexpr ValueIndex kTemporary = -2;
 
-// What must hold before a kernel runs: the indices in memory are entries of an axis of `extent`.
+// What must hold before a kernel runs: the indices in memory are entries of an axis of `extent`. With an order, they are sorted
+// too, into a temporary that no kernel writes.
 struct IndexCheck {
   Op op;  // for the error
   ValueIndex indices = kNoValue;
   int64_t extent = 0;
+  std::optional<IndexOrder> order = std::nullopt;
+  ValueIndex sorted = kNoValue;
 };
 
 struct LoweredKernel {

@@ -1,5 +1,7 @@
 #include "kernels/op_lowering.h"
 
+#include <algorithm>
+
 #include "interface/op_schema.h"
 #include "interface/status.h"
 
@@ -46,11 +48,32 @@ void OpLowering::out_column(std::string_view output_port, Value value) {
 
 Value OpLowering::in_entries(int port, size_t axis, int indices) {
   const int64_t extent = (*input_tensor(port).shape)[axis];
-  wiring_.check_indices(indices, extent);
+  wiring_.check_indices(indices, extent, std::nullopt);
   const Value index = k.cast(wiring_.read(indices), Type::s64);
   const LogicalTensor& tensor = input_tensor(port);
   const int arg = input_arg(port, {strides_in_nest(port, strides_in_memory(tensor)), extent, strides_in_memory(tensor)[axis]});
   return k.load_entry(arg, k.select(less(index, 0), index + static_cast<double>(extent), index));
+}
+
+Value OpLowering::sum_by_index(int port, int indices, const IndexedAxis& at, std::optional<int64_t> ignored) {
+  const LogicalTensor &src = input_tensor(port), &places = input_tensor(indices);
+  const Dims strides = strides_in_memory(src);
+  const auto first = strides.begin() + static_cast<int64_t>(at.axis);
+  const IndexOrder order{Dims(first, first + static_cast<int64_t>(at.indices)), ignored};
+  const int64_t extent = (*output_tensor(0).shape)[at.axis], count = places.element_count();
+  int64_t entries = count == 0 ? 0 : 1;  // positions of elements; see IndexOrder
+  for (size_t axis = 0; entries > 0 && axis < at.indices; ++axis) entries += ((*places.shape)[axis] - 1) * order.steps[axis];
+  wiring_.check_indices(indices, extent, order);
+  const Dims nowhere = strides_in_nest(indices, Dims(at.indices, 0));
+  input_arg(indices, {.strides = nowhere});
+  const int sorted = wiring_.sorted_arg({.strides = nowhere, .entries = sorted_size(places, extent), .entry_stride = 1});
+  Dims along_axis(output_tensor(0).shape->size(), 0);
+  along_axis[at.axis] = 1;
+  const int begins = wiring_.sorted_arg({.strides = strides_of_output(0, along_axis), .entries = 2, .entry_stride = 1});
+  const int elements = input_arg(port, {.strides = strides_in_nest(port, strides), .entries = entries, .entry_stride = 1});
+  const Value begin = k.load_entry(begins, k.constant(0, Type::s64)), end = k.load_entry(begins, k.constant(1, Type::s64));
+  const double average = static_cast<double>(count) / static_cast<double>(std::max<int64_t>(extent, 1));
+  return k.sum_entries(elements, sorted, begin, end, average);
 }
 
 Value OpLowering::table(const std::string& name, const std::vector<float>& entries, int axis) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "interface/graph.h"
+#include "interface/indices.h"
 #include "interface/op_schema.h"
 #include "kernels/builder.h"
 #include "passes/fusion/fuse.h"
@@ -30,7 +31,8 @@ class OpLowering {
   struct Wiring {
     std::function<Value(int port)> read;
     std::function<int(int port, const InputRead& how)> input_arg;
-    std::function<void(int port, int64_t extent)> check_indices;
+    std::function<void(int port, int64_t extent, const std::optional<IndexOrder>& order)> check_indices;
+    std::function<int(const InputRead& how)> sorted_arg;
     std::function<void(int port, Value)> write;
     std::function<void(int port, Value)> write_column;
     std::function<bool(int port)> is_needed;
@@ -52,6 +54,9 @@ class OpLowering {
   Value in_as_is(int port) { return wiring_.read(port); }
   // Reads `port` from the entries along `axis` whose numbers the input `indices` holds; negative ones count from the end.
   Value in_entries(int port, size_t axis, int indices);
+  // The sum of the entries of `port` whose index, in the input `indices`, is the position along the axis of output 0. `at`
+  // says which axes of both have these positions.
+  Value sum_by_index(int port, int indices, const IndexedAxis& at, std::optional<int64_t> ignored);
   bool has(std::string_view input_port) const { return port_of_input(input_port) >= 0; }
   Value in(std::string_view input_port) { return in(port_of_input(input_port)); }
 

@@ -173,6 +173,9 @@ class Planner {
     if (target_.computes_ahead) kernels = with_shared_values_ahead(std::move(kernels));
     for (LoweredKernel& lowered : kernels) {
       if (target_.copies_in_words) copy_in_words(lowered);
+      for (const IndexCheck& check : lowered.checks)
+        if (check.order)
+          bind(check.sorted, bytes_of(DataType::s64, sorted_size(graph_.tensor(check.indices), check.extent)), false);
       std::vector<Binding> args;
       for (size_t a = 0; a < lowered.args.size(); ++a) {
         args.push_back(bind(lowered, a));
@@ -189,9 +192,12 @@ class Planner {
   std::vector<StepIndices> indices_of(const LoweredKernel& lowered) const {
     std::vector<StepIndices> all;
     for (const IndexCheck& check : lowered.checks) {
-      const auto arg = std::find(lowered.args.begin(), lowered.args.end(), check.indices);
-      if (arg == lowered.args.end()) continue;  // the kernel reads no entry
-      all.push_back({check.op, graph_.tensor(check.indices), static_cast<size_t>(arg - lowered.args.begin()), check.extent});
+      const auto place_of = [&](ValueIndex value) {
+        return static_cast<size_t>(std::find(lowered.args.begin(), lowered.args.end(), value) - lowered.args.begin());
+      };
+      const size_t arg = place_of(check.indices);
+      if (arg == lowered.args.size()) continue;  // the kernel reads no entry
+      all.push_back({check.op, graph_.tensor(check.indices), arg, check.extent, check.order, place_of(check.sorted)});
     }
     return all;
   }
@@ -444,17 +450,11 @@ std::vector<std::pair<size_t, size_t>> Plan::inplace_ports() const {
   return pairs;
 }
 
-// A table of entries counts as if each row read another one.
-int64_t moved_bytes(const Kernel& kernel) {
-  int64_t bytes = 0;
-  for (const Arg& arg : kernel.args) {
-    int64_t elements = 1;
-    for (size_t d = 0; d < arg.strides.size(); ++d) {
-      if (arg.strides[d] != 0 || arg.entry_stride != 0) elements *= kernel.extents[d];
-    }
-    bytes += bytes_of(arg.dtype, elements);
-  }
-  return bytes;
+void prepare(const StepIndices& indices, const void* memory, void* sorted) {
+  if (indices.order)
+    sort_indices(indices.op, indices.tensor, memory, indices.extent, *indices.order, static_cast<int64_t*>(sorted));
+  else
+    check_indices(indices.op, indices.tensor, memory, indices.extent);
 }
 
 int64_t moved_bytes(const PlanStep& step) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "interface/graph.h"
+#include "interface/indices.h"
 #include "kernels/capability.h"
 #include "kernels/kernel_ir.h"
 #include "passes/fusion/fuse.h"
@@ -30,13 +31,18 @@ struct Binding {
   int64_t bytes = 0;  // from the first byte of that memory
 };
 
-// Indices in the memory of an arg. Before the step runs, all must be in -extent..extent - 1.
+// Indices in the memory of an arg. Before the step runs, all must be in -extent..extent - 1. With an order, they are then
+// sorted into the memory of another arg.
 struct StepIndices {
   Op op;  // for the error
   LogicalTensor tensor;
   size_t arg = 0;
   int64_t extent = 0;
+  std::optional<IndexOrder> order = std::nullopt;
+  size_t sorted = 0;  // with an order: the arg
 };
+// Checks them and, with an order, sorts them. Throws Error(index_out_of_range).
+void prepare(const StepIndices& indices, const void* memory, void* sorted);
 
 // A generated kernel: one loop nest.
 struct KernelStep {
@@ -126,7 +132,6 @@ Plan make_plan(const Graph& graph, std::span<const ValueIndex> inputs, std::span
 std::vector<std::vector<int>> ops_of_steps(const Plan& plan);
 
 // The bytes that a step reads and writes in main memory, with each arg counted once.
-int64_t moved_bytes(const Kernel& kernel);
 int64_t moved_bytes(const PlanStep& step);
 
 }  // namespace lamina::kernel

@@ -17,6 +17,7 @@ std::string verb(const Node& node) {
   switch (node.kind) {
     case NodeKind::load: return "load";
     case NodeKind::load_entry: return "load_entry";
+    case NodeKind::sum_entries: return "sum_entries";
     case NodeKind::constant: return "constant";
     case NodeKind::index: return "index";
     case NodeKind::map: return name_of(node.op);
@@ -47,6 +48,7 @@ std::string print_node(const Kernel& kernel, size_t i, bool with_outer) {
     separator = ", ";
   }
   if (node.arg >= 0) text += separator + arg_name(kernel, static_cast<size_t>(node.arg), with_outer);
+  if (node.order >= 0) text += separator + arg_name(kernel, static_cast<size_t>(node.order), with_outer);
   if (node.kind == NodeKind::constant || (node.kind == NodeKind::map && node.op == MapOp::power))
     text += separator + general_text(node.value, 17);
   if (node.kind == NodeKind::load_entry && node.operands[1] >= 0)

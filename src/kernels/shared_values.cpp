@@ -66,21 +66,30 @@ void drop_unused(LoweredKernel& lowered) {
   kept.kernel.nodes.clear(), kept.kernel.args.clear();
   std::vector<NodeIndex> new_node(kernel.nodes.size(), -1);
   std::vector<int> new_arg(kernel.args.size(), -1);
-  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
-    if (!used[i]) continue;
-    Node node = kernel.nodes[i];
-    for (NodeIndex& operand : node.operands) operand = operand < 0 ? -1 : new_node[static_cast<size_t>(operand)];
-    if (node.arg >= 0 && new_arg[static_cast<size_t>(node.arg)] < 0) {
-      const auto arg = static_cast<size_t>(node.arg);
+  const auto keep = [&](size_t arg) {
+    if (new_arg[arg] < 0) {
       new_arg[arg] = static_cast<int>(kept.args.size());
       kept.kernel.args.push_back(kernel.args[arg]);
       kept.args.push_back(lowered.args[arg]);
       if (!lowered.offsets.empty()) kept.offsets.push_back(lowered.offsets[arg]);
     }
-    if (node.arg >= 0) node.arg = new_arg[static_cast<size_t>(node.arg)];
+    return new_arg[arg];
+  };
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    if (!used[i]) continue;
+    Node node = kernel.nodes[i];
+    for (NodeIndex& operand : node.operands) operand = operand < 0 ? -1 : new_node[static_cast<size_t>(operand)];
+    for (int* const arg : {&node.arg, &node.order})
+      if (*arg >= 0) *arg = keep(static_cast<size_t>(*arg));
     new_node[i] = static_cast<NodeIndex>(kept.kernel.nodes.size());
     kept.kernel.nodes.push_back(std::move(node));
   }
+  // No node reads indices that are sorted before the kernel runs.
+  const auto place_of = [](const LoweredKernel& in, ValueIndex value) {
+    return static_cast<size_t>(std::find(in.args.begin(), in.args.end(), value) - in.args.begin());
+  };
+  for (const IndexCheck& check : kept.checks)
+    if (check.order && place_of(kept, check.sorted) < kept.args.size()) keep(place_of(lowered, check.indices));
   lowered = std::move(kept);
 }
 

@@ -116,14 +116,14 @@ std::string engines(const OpSchema& schema) {
   if (!generated) return "`reference` only: plain loops in double precision.";
   const std::string cpu = "`cpu` generates a kernel for it";
   if (schema.op_class == OpClass::elementwise) return cpu + ", fused with its neighbours.";
+  if (schema.nest == LoopNest::gathered || schema.nest == LoopNest::scattered)
+    return cpu + ", fused with what reads its result. The indices are checked before the kernel runs.";
   if (schema.op_class == OpClass::inner_reduction)
     return cpu +
            ": its rows are the rows of the loop nest, and elementwise ops and reductions over the same axes are fused with it.";
   if (schema.nest == LoopNest::sliced) return cpu + "; a neighbour that reads its result reads src in place.";
   if (schema.nest == LoopNest::windows)
     return cpu + ", fused with what reads its result, or runs it as a step of its own where that is faster.";
-  if (schema.nest == LoopNest::gathered)
-    return cpu + ", fused with what reads its result. The indices are checked before the kernel runs.";
   if (schema.nest == LoopNest::concatenated) return cpu + " of its own: one copy for each input.";
   return cpu + "; if a neighbour can read the values in their new places, nothing is copied.";
 }

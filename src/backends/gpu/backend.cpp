@@ -158,18 +158,23 @@ class GpuExecutable final : public Executable {
       views.back().offset += binding.bytes;
     }
     if (const auto* const generated = std::get_if<kernel::KernelStep>(&plan_->steps[index]))
-      for (const kernel::StepIndices& indices : generated->indices) check(indices, views[indices.arg], context.stream);
+      for (const kernel::StepIndices& indices : generated->indices) prepare(indices, views, context.stream);
     runners_[index]->run(context.stream, views, {scratch, 0});
   }
 
   // Waits for the stream: a kernel cannot report an error.
-  void check(const kernel::StepIndices& indices, BufferView view, void* stream) const {
+  void prepare(const kernel::StepIndices& indices, std::span<const BufferView> views, void* stream) const {
     auto& host = PerThread<kernel::StepIndices, std::vector<char>>::get();
+    auto& sorted = PerThread<kernel::StepIndices, std::vector<int64_t>>::get();
     host.resize(static_cast<size_t>(indices.tensor.byte_size()));
-    if (host.empty()) return;
-    device_->copy_out(stream, host.data(), view.memory, view.offset, host.size());
-    device_->wait(stream);
-    check_indices(indices.op, indices.tensor, host.data(), indices.extent);
+    if (!host.empty())
+      device_->copy_out(stream, host.data(), views[indices.arg].memory, views[indices.arg].offset, host.size());
+    if (!host.empty()) device_->wait(stream);
+    if (indices.order) sorted.resize(static_cast<size_t>(sorted_size(indices.tensor, indices.extent)));
+    kernel::prepare(indices, host.data(), sorted.data());
+    if (!indices.order) return;
+    const BufferView to = views[indices.sorted];
+    device_->copy_in(stream, to.memory, to.offset, sorted.data(), sorted.size() * sizeof(int64_t));
   }
 
   std::shared_ptr<Device> device_;

@@ -27,15 +27,18 @@ size_t tune_kernels(const kernel::Plan& plan, const TuningRequest& request,
 
 std::vector<std::byte> ordinary_values(const kernel::Kernel& kernel, const kernel::Arg& arg, int64_t count) {
   std::mt19937 random(7);
-  const int64_t entries = kernel.fewest_entries();
-  const bool may_be_index = entries != INT64_MAX && (arg.dtype == DataType::s32 || arg.dtype == DataType::s64);
-  std::uniform_real_distribution<double> values(may_be_index ? 0 : 0.5,
-                                                may_be_index ? static_cast<double>(std::max<int64_t>(entries - 1, 0)) : 2.0);
+  const bool may_be_index = arg.dtype == DataType::s32 || arg.dtype == DataType::s64;
+  const auto range = may_be_index ? kernel::index_range(kernel, static_cast<int>(&arg - kernel.args.data())) : std::nullopt;
+  const double last = range ? static_cast<double>(range->last) : 2;
+  std::uniform_real_distribution<double> values(range ? 0 : 0.5, last);
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_of(arg.dtype, count)));
   for (int64_t i = 0; i < count; ++i) {
     const bool is_of_table = static_cast<size_t>(i) < arg.table.size();
+    const bool is_sorted = range && range->sorted;
     store_from_double(arg.dtype, bytes.data(), i,
-                      is_of_table ? static_cast<double>(arg.table[static_cast<size_t>(i)]) : values(random));
+                      is_of_table ? static_cast<double>(arg.table[static_cast<size_t>(i)])
+                      : is_sorted ? last * static_cast<double>(i) / static_cast<double>(count)
+                                  : values(random));
   }
   return bytes;
 }

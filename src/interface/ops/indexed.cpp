@@ -88,7 +88,8 @@ LAMINA_SCHEMA(Gather) {
 LAMINA_SCHEMA(ScatterAdd) {
   return {
       .kind = OpKind::ScatterAdd,
-      .op_class = OpClass::library,
+      .op_class = OpClass::inner_reduction,
+      .nest = LoopNest::scattered,
       .formula =
           "dst[.., n, ..] = sum of src[.., i.., ..] where indices[i..] is n, in the order of i: the gradient of Gather's src",
       .source = "ONNX ScatterElements-18 with reduction add, applied to zeros",

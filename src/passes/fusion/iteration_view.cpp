@@ -19,6 +19,7 @@ ViewBuilder::Family ViewBuilder::family() const {
     case LoopNest::concatenated: return &ViewBuilder::concatenated;
     case LoopNest::sliced: return &ViewBuilder::sliced;
     case LoopNest::gathered: return &ViewBuilder::gathered;
+    case LoopNest::scattered: return &ViewBuilder::scattered;
     case LoopNest::windows: return &ViewBuilder::windows;
     case LoopNest::trailing_axes: return &ViewBuilder::trailing_axes;
     case LoopNest::group_rows: return &ViewBuilder::group_rows;

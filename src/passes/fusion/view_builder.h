@@ -47,6 +47,7 @@ class ViewBuilder {
   void concatenated();
   void sliced();
   void gathered();
+  void scattered();
   void windows();
   void trailing_axes();
   void group_rows();

@@ -84,6 +84,18 @@ void ViewBuilder::gathered() {
   view_.reads_a_part[0] = view_.reads_a_part[1] = true;
 }
 
+// Runs over the elements of the result. The axes of src that have the shape of the indices are no dims of the loop nest: an
+// element is a sum over those of their entries that have its index.
+void ViewBuilder::scattered() {
+  const IndexedAxis at = scattered_axis(OpView(graph_, op_));
+  loop_over(output_shape(0));
+  view_.outputs[0] = view_.inputs[0] = identity_map(output_shape(0).size());
+  const auto axis = view_.inputs[0].begin() + static_cast<int64_t>(at.axis);
+  view_.inputs[0].insert(view_.inputs[0].erase(axis), at.indices, kNoRun);
+  view_.inputs[1].assign(at.indices, kNoRun);
+  view_.reads_a_part[0] = view_.reads_a_part[1] = true;
+}
+
 // Runs over the positions of the result, then over the taps of a window if these are loops. The maps of images name those dims
 // along which taps run, since a position is read from where its window says.
 void ViewBuilder::windows() {

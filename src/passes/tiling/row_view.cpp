@@ -73,7 +73,8 @@ IterationView row_view(const Graph& graph, const Op& op) {
   if (is_matrix_product(op)) return product_view(graph, op);
   IterationView view = iteration_view(graph, op);
   const LoopNest nest = schema_of(op.kind).nest;
-  if (nest == LoopNest::gathered) view.why_not = "its indices are checked before a whole tensor is read";
+  if (nest == LoopNest::gathered || nest == LoopNest::scattered)
+    view.why_not = "its indices are checked before a whole tensor is read";
   if (nest == LoopNest::windows) view.why_not = "its windows read other rows";
   if ((nest == LoopNest::sliced || nest == LoopNest::repeated) && view.why_not.empty())
     keep_whole_where_parts_differ(view, *graph.tensor(op.inputs[0]).shape, *graph.tensor(op.outputs[0]).shape);

@@ -455,6 +455,20 @@ TEST(GpuWindows, InterpolateAndItsGradient) {
       }
 }
 
+// Sums are in the order of the indices, as on the CPU, so they have its bits.
+TEST(GpuScatterAdd, HasTheBitsOfTheCpu) {
+  LAMINA_GPU_OR_SKIP(gpu);
+  for (const DataType dtype : {f32, DataType::bf16, DataType::f64}) {
+    for (const int64_t axis : {0, 1}) {
+      GraphBuilder g;
+      const auto src = g.input(dtype, axis == 0 ? Dims{300, 24} : Dims{24, 300}), indices = g.input(DataType::s64, {300});
+      g.op(OpKind::ScatterAdd, {src, indices}, {{"axis", axis}, {"extent", int64_t{40}}});
+      const Buffer data = indices_of(g.tensor(indices), some_indices(300, 40));
+      expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 4, 1, {{indices, data}}));
+    }
+  }
+}
+
 TEST(GpuGather, AnIndexOutsideRaisesAnErrorBeforeTheKernelRuns) {
   LAMINA_GPU_OR_SKIP(gpu);
   GraphBuilder g;

@@ -55,10 +55,10 @@ std::vector<ElementValues> Body::known_ahead(const Row& row, const std::vector<L
   if (e_.across_rows()) return p_.transpose.load(row, task_.nodes, task_.phase, lanes);
   std::vector<ElementValues> known;
   for (const NodeIndex i : task_.nodes) {
-    if (!p_.values.draws_for_neighbours(i) || plan_.is_read_back(i, task_.phase)) continue;
+    if (!p_.values.takes_chunks(i) || plan_.is_read_back(i, task_.phase)) continue;
     known.resize(lanes.size(), ElementValues(kernel_.nodes.size(), nullptr));
-    const ValueList words = p_.values.draw_for_neighbours(row, i, lanes);
-    for (size_t v = 0; v < lanes.size(); ++v) known[v][static_cast<size_t>(i)] = words[v];
+    const ValueList values = p_.values.values_of_chunk(row, i, lanes);
+    for (size_t v = 0; v < lanes.size(); ++v) known[v][static_cast<size_t>(i)] = values[v];
   }
   return known;
 }

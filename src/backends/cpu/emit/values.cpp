@@ -1,5 +1,6 @@
 #include "backends/cpu/emit/values.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "backends/cpu/vector/convert.h"
@@ -42,6 +43,7 @@ void Values::compute_row_values(Row& row, int phase) {
         row.values[i] = memory_.load_entry(row.pointers[static_cast<size_t>(n.arg)], n.arg,
                                            {operand(0), n.operands[1] < 0 ? nullptr : operand(1), n.value}, lanes, 0);
         break;
+      case NodeKind::sum_entries: row.values[i] = sum_entries(row, n, operand(0), operand(1), {&lanes, 1}).front(); break;
       case NodeKind::constant: {
         llvm::Type* const type = e_.type(n.type, row.frame.lanes);
         row.values[i] = type->isFPOrFPVectorTy() ? llvm::ConstantFP::get(type, n.value)
@@ -67,6 +69,12 @@ void Values::compute_row_values(Row& row, int phase) {
   }
 }
 
+// Values that all lanes share are not widened.
+static llvm::Value* narrow_value(const Row& row, NodeIndex i, const ElementValues& known) {
+  llvm::Value* const of_lanes = known[static_cast<size_t>(i)];
+  return of_lanes != nullptr ? of_lanes : row.value(i);
+}
+
 llvm::Value* Values::element(const Row& row, NodeIndex index, const Lanes& lanes, const ElementValues& known) {
   const Node& n = node(index);
   const auto operand = [&](int k) {
@@ -80,6 +88,10 @@ llvm::Value* Values::element(const Row& row, NodeIndex index, const Lanes& lanes
     case NodeKind::load_entry:
       return memory_.load_entry(row.segment[static_cast<size_t>(n.arg)], n.arg, entry_of(row, n, lanes, known), lanes,
                                 kernel_.args[static_cast<size_t>(n.arg)].strides.back());
+    case NodeKind::sum_entries: {
+      llvm::Value* const begin = narrow_value(row, n.operands[0], known);
+      return sum_entries(row, n, begin, narrow_value(row, n.operands[1], known), {&lanes, 1}).front();
+    }
     case NodeKind::index: {
       const int64_t step = n.coefficients.back();
       llvm::Value* const base =
@@ -98,12 +110,9 @@ llvm::Value* Values::element(const Row& row, NodeIndex index, const Lanes& lanes
   }
 }
 
-// Values that all lanes share are not widened: the entry is then contiguous.
+// If all lanes share the number, the entry is contiguous.
 Memory::Entry Values::entry_of(const Row& row, const Node& n, const Lanes& lanes, const ElementValues& known) {
-  const auto value = [&](NodeIndex i) {
-    llvm::Value* const of_lanes = known[static_cast<size_t>(i)];
-    return of_lanes != nullptr ? of_lanes : row.value(i);
-  };
+  const auto value = [&](NodeIndex i) { return narrow_value(row, i, known); };
   Memory::Entry entry{value(n.operands[0]), n.operands[1] < 0 ? nullptr : value(n.operands[1]), n.value};
   if (const std::optional<int64_t> step = step_along_row(n.operands[0]); step && !e_.across_rows()) {
     entry.of_first = value_at(row, n.operands[0], lanes.offset);
@@ -115,6 +124,58 @@ Memory::Entry Values::entry_of(const Row& row, const Node& n, const Lanes& lanes
     split_sum(row, n.operands[0], known, entry);
   }
   return entry;
+}
+
+ValueList Values::sum_entries(const Row& row, const Node& n, llvm::Value* begin, llvm::Value* end,
+                              std::span<const Lanes> vectors) {
+  const auto arg = static_cast<size_t>(n.arg), order = static_cast<size_t>(n.order);
+  const int limits = std::max(lanes_of(begin), lanes_of(end));  // per lane, or 1
+  ValueList sums;
+  for (const Lanes& lanes : vectors) {
+    sums.push_back(e_.alloca_at_entry(e_.type(Type::f64, lanes.width)));
+    b_.CreateStore(llvm::Constant::getNullValue(e_.type(Type::f64, lanes.width)), sums.back());
+  }
+  begin = e_.widen(begin, limits), end = e_.widen(end, limits);
+  const auto add = [&](llvm::Value* place, llvm::Value* exists) {
+    const Lanes of_order = limits == 1 ? Lanes{} : vectors.front();
+    llvm::Value* const entry = memory_.load_entry(row.pointers[order], n.order, {place, exists}, of_order, 0);
+    for (size_t v = 0; v < vectors.size(); ++v) {
+      llvm::Value* const element =
+          memory_.load_entry(n.per_element ? row.segment[arg] : row.pointers[arg], n.arg, {entry, exists}, vectors[v],
+                             n.per_element ? kernel_.args[arg].strides.back() : 0);
+      llvm::Type* const type = e_.type(Type::f64, vectors[v].width);
+      b_.CreateStore(b_.CreateFAdd(b_.CreateLoad(type, sums[v]), b_.CreateFPCast(element, type)), sums[v]);
+    }
+  };
+  if (limits == 1) {
+    e_.loop(begin, end, i64(1), [&](llvm::Value* place) { add(place, nullptr); });
+  } else {
+    e_.loop(i64(0), b_.CreateIntMaxReduce(b_.CreateSub(end, begin), true), i64(1), [&](llvm::Value* i) {
+      llvm::Value* const place = b_.CreateAdd(begin, e_.widen(i, limits));
+      add(place, b_.CreateICmpSLT(place, end));
+    });
+  }
+  for (size_t v = 0; v < vectors.size(); ++v) sums[v] = b_.CreateLoad(e_.type(Type::f64, vectors[v].width), sums[v]);
+  return sums;
+}
+
+bool Values::takes_chunks(NodeIndex index) const {
+  const Node& n = node(index);
+  const bool sums_together = n.kind == NodeKind::sum_entries && n.per_element && !node(n.operands[0]).per_element;
+  return sums_together || draws_for_neighbours(index);
+}
+
+ValueList Values::values_of_chunk(const Row& row, NodeIndex index, std::span<const Lanes> chunk) {
+  const Node& n = node(index);
+  if (n.kind != NodeKind::sum_entries) return draw_for_neighbours(row, index, chunk);
+  constexpr size_t kTogether = 8;  // their sums are in registers
+  ValueList values;
+  for (size_t first = 0; first < chunk.size(); first += kTogether) {
+    const auto some = chunk.subspan(first, std::min(kTogether, chunk.size() - first));
+    const ValueList sums = sum_entries(row, n, row.value(n.operands[0]), row.value(n.operands[1]), some);
+    values.insert(values.end(), sums.begin(), sums.end());
+  }
+  return values;
 }
 
 // Adds the terms of a sum to the entry's number, and those that are the same for all lanes to the part that they share.

@@ -18,12 +18,17 @@ class Values : private Part {
   // `known`: the values of earlier nodes.
   llvm::Value* element(const Row& row, kernel::NodeIndex node, const Lanes& lanes, const ElementValues& known);
 
-  // Random words of consecutive elements: four neighbours share a call of the generator, whose rounds are a long dependence
-  // chain, so all vectors of a chunk, which are consecutive, are drawn together.
-  bool draws_for_neighbours(kernel::NodeIndex node) const;
-  ValueList draw_for_neighbours(const Row& row, kernel::NodeIndex node, std::span<const Lanes> chunk);
+  // Nodes whose values are computed for all vectors of a chunk together. Random words: four neighbours share a call of the
+  // generator, whose rounds are a long dependence chain. Sums of entries: the vectors share the loop over the entries.
+  bool takes_chunks(kernel::NodeIndex node) const;
+  ValueList values_of_chunk(const Row& row, kernel::NodeIndex node, std::span<const Lanes> chunk);
 
  private:
+  bool draws_for_neighbours(kernel::NodeIndex node) const;
+  ValueList draw_for_neighbours(const Row& row, kernel::NodeIndex node, std::span<const Lanes> chunk);
+  // In each vector, lanes that share the entries from `begin` to `end` - 1; or one vector with a first and last one per lane.
+  ValueList sum_entries(const Row& row, const kernel::Node& node, llvm::Value* begin, llvm::Value* end,
+                        std::span<const Lanes> vectors);
   llvm::Value* map_value(const kernel::Node& node, ValueList operands);
   llvm::Value* cast_value(llvm::Value* value, kernel::Type from, kernel::Type to);
   // If each element's value is as much more than that of the element before: how much.

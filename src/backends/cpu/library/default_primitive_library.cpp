@@ -17,7 +17,7 @@ namespace {
 std::span<const LibraryOp> library_ops(OpKind kind) {
   static const std::map<OpKind, std::vector<LibraryOp>> all = [] {
     std::map<OpKind, std::vector<LibraryOp>> ops;
-    for (const auto family : {onednn_ops, product_ops, pool_ops, interpolate_ops, indexed_ops}) {
+    for (const auto family : {onednn_ops, product_ops, pool_ops, interpolate_ops}) {
       for (const LibraryOp& op : family()) ops[op.kind].push_back(op);
     }
     return ops;
@@ -132,9 +132,9 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
       return std::make_unique<Nothing>();
     const bool is_empty = std::any_of(step.inputs.begin(), step.inputs.end(), is_without_elements);
     if (is_empty && schema_of(step.op.kind).traits.contracts) return std::make_unique<EmptySums>(step);
+    if (is_empty)
+      throw Error(Status::unimplemented, place_of(step.op), "the cpu backend cannot compute elements from an empty tensor");
     for (const LibraryOp& op : library_ops(step.op.kind)) {
-      if (is_empty && !op.takes_empty_inputs)
-        throw Error(Status::unimplemented, place_of(step.op), "the cpu backend cannot compute elements from an empty tensor");
       if (auto primitive = op.compile(step, use)) return primitive;
     }
     throw Error(Status::unimplemented, place_of(step.op), "no library of the cpu backend runs it with these types and layouts");

@@ -27,13 +27,11 @@ struct LibraryOp {
   // LibraryCapabilities::takes_post_op and its limits; null: none.
   std::optional<LibraryCapabilities::PostOpSupport> (*takes_post_op)(const Op& op) = nullptr;
   bool (*is_faster)(const Graph& graph, const Op& op) = nullptr;  // than the op's kernel; null: it is not
-  bool takes_empty_inputs = false;                                // compile supports inputs without elements
 };
 
 // By lamina's own loops.
 std::vector<LibraryOp> pool_ops();
 std::vector<LibraryOp> interpolate_ops();
-std::vector<LibraryOp> indexed_ops();
 // By oneDNN; empty if lamina is built without it.
 std::vector<LibraryOp> onednn_ops();
 // By generated code: the products that oneDNN does not run.

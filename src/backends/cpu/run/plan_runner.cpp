@@ -6,7 +6,6 @@
 
 #include "backends/compile_progress.h"
 #include "backends/cpu/run/tiled_runner.h"
-#include "interface/indices.h"
 #include "interface/per_thread.h"
 #include "interface/status.h"
 
@@ -170,7 +169,7 @@ void PlanRunner::run_step(const Step& step, std::span<const void* const> inputs,
   for (size_t a = 0; a < step.args.size(); ++a) pointers[a] = pointer_of(step.args[a], inputs, outputs, scratch);
   const std::span<void* const> args(pointers, step.args.size());
   for (const kernel::StepIndices& indices : step.indices)
-    check_indices(indices.op, indices.tensor, args[indices.arg], indices.extent);
+    kernel::prepare(indices, args[indices.arg], indices.order ? args[indices.sorted] : nullptr);
   if (const auto* kernel = std::get_if<KernelRunner>(&step.runner))
     kernel->run(args, scratch, executor);
   else if (const auto* tiled = std::get_if<std::unique_ptr<const TiledRunner>>(&step.runner))

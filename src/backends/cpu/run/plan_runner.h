@@ -64,7 +64,7 @@ class PlanRunner {
     StepRunner runner;
     std::vector<kernel::Binding> args;
     int constant = -1;  // of a library step: the index of its weights among those that are packed once
-    std::vector<kernel::StepIndices> indices = {};  // of a kernel: checked before it runs
+    std::vector<kernel::StepIndices> indices = {};  // of a kernel: checked or sorted before it runs
     // Of a kernel: it runs only before these weights are packed from its result. Empty: it runs in every execution.
     std::vector<size_t> only_for = {};
   };

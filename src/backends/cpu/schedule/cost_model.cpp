@@ -46,6 +46,7 @@ int operations_of(const Node& n) {
     case NodeKind::load:
     case NodeKind::load_entry:
     case NodeKind::store: return 0;
+    case NodeKind::sum_entries: return 2 * std::max(static_cast<int>(n.value), 1);
     default: return 1;
   }
 }
@@ -140,13 +141,14 @@ CostModel::Walk CostModel::walk_of(const kernel::LoopPlan& plan, int phase) cons
   }
   for (const kernel::NodeIndex i : plan.nodes(phase)) {
     const Node& n = kernel_.node(i);
-    if (cost_of(n) == kernel::CostClass::function) {
+    if (cost_of(n) == kernel::CostClass::function && n.kind != NodeKind::sum_entries) {
       ++walk.functions;
       walk.functions_of_before += plan.is_read_back(i, phase) ? 1 : 0;
     } else {
       walk.operations += operations_of(n);
     }
-    if (!is_load(n) || contains(walk.loads, n.arg) || !(varies_along_row(kernel_, kernel_.arg(n.arg)) || is_apart(n))) continue;
+    if (!reads_arg(n) || contains(walk.loads, n.arg) || !(varies_along_row(kernel_, kernel_.arg(n.arg)) || is_apart(n)))
+      continue;
     walk.loads.push_back(n.arg);
     const auto reads = [&](const Walk& other) { return contains(other.loads, n.arg); };
     const bool is_kept = is_one_run(kernel_) && std::any_of(walks_.begin(), walks_.end(), reads);
@@ -157,7 +159,8 @@ CostModel::Walk CostModel::walk_of(const kernel::LoopPlan& plan, int phase) cons
 
 // Whether the elements of a vector along the row are not contiguous in memory.
 bool CostModel::is_apart(const Node& access) const {
-  if (access.kind == NodeKind::load_entry && kernel_.node(access.operands[0]).per_element) return true;
+  const bool is_by_index = access.kind == NodeKind::load_entry || access.kind == NodeKind::sum_entries;
+  if (is_by_index && kernel_.node(access.operands[0]).per_element) return true;
   const int64_t step = kernel_.arg(access.arg).strides.back();
   return step != 0 && step != 1;
 }

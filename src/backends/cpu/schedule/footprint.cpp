@@ -35,17 +35,6 @@ Footprint footprint(const Kernel& kernel) {
   return bytes;
 }
 
-int64_t moved_bytes(const Kernel& kernel) {
-  int64_t bytes = 0;
-  for (const Arg& arg : kernel.args) {
-    int64_t elements = 1;
-    for (size_t d = 0; d < arg.strides.size(); ++d)
-      elements *= arg.strides[d] != 0 || arg.entry_stride != 0 ? kernel.extents[d] : 1;
-    bytes += bytes_of(arg.dtype, elements);
-  }
-  return bytes;
-}
-
 bool computes_functions(const Kernel& kernel, int phases) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) {
     return n.per_element && n.phase < phases && cost_of(n) == kernel::CostClass::function;

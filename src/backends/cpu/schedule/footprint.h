@@ -19,9 +19,6 @@ struct Footprint {
 };
 Footprint footprint(const kernel::Kernel& kernel);
 
-// The bytes of all args, each counted once: the least that a call moves.
-int64_t moved_bytes(const kernel::Kernel& kernel);
-
 // Whether an element value of a phase below `phases` is a transcendental function.
 bool computes_functions(const kernel::Kernel& kernel, int phases);
 

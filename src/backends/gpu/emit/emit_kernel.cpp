@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/gpu/emit/c_types.h"
 #include "backends/gpu/emit/math_text.h"
 #include "backends/gpu/emit/program_text.h"
 #include "backends/gpu/emit/row_loops.h"
@@ -13,6 +14,21 @@ using kernel::Node;
 using kernel::NodeKind;
 
 namespace {
+
+// A function for each sum of entries, since a loop is no expression.
+std::string entry_sums(const kernel::Kernel& kernel) {
+  std::string text;
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    const Node& n = kernel.nodes[i];
+    if (n.kind != NodeKind::sum_entries) continue;
+    const kernel::Arg& arg = kernel.arg(n.arg);
+    const std::string element = from_storage(arg.dtype, join("from[order[i] * ", arg.entry_stride, "]"));
+    text += join("LM_FN lm_f64 sum", i, "(LM_GLOBAL const ", storage_type(arg.dtype),
+                 "* from, LM_GLOBAL const lm_s64* order, lm_s64 i, lm_s64 end) {\n  lm_f64 sum = 0;\n",
+                 "  for (; i < end; ++i) sum += (lm_f64)", element, ";\n  return sum;\n}\n\n");
+  }
+  return text;
+}
 
 void emit_rows(Parts& parts) {
   Emission& e = parts.e;
@@ -54,7 +70,8 @@ KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule,
     emission.out.close();
   }
   KernelSource source{.symbol = emission.symbol, .symbols = emission.symbols, .text = "", .body = ""};
-  source.body = join("typedef ", schedule.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", emission.out.str());
+  source.body =
+      join("typedef ", schedule.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", entry_sums(kernel), emission.out.str());
   source.text = program_prelude(kernel, language, emission.wide, aligned, disjoint) + source.body;
   return source;
 }

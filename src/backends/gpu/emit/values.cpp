@@ -55,6 +55,11 @@ std::string Values::load_entry(const Node& n, const std::string& offset) const {
   return n.operands[1] < 0 ? value : join("(", operand(n, 1), " ? ", value, " : ", constant(n.value, n.type), ")");
 }
 
+std::string Values::sum_entries(NodeIndex i, const std::string& offset) const {
+  const Node& n = node(i);
+  return join("sum", i, "(p", n.arg, " + ", offset, ", p", n.order, ", ", operand(n, 0), ", ", operand(n, 1), ")");
+}
+
 // The value of an index node. `inside`: the part of the chunk and the element.
 std::string Values::index_at(const Node& n, const std::string& inside) const {
   std::string sum = inside;
@@ -75,6 +80,7 @@ void Values::emit_row_values(int phase) {
     switch (n.kind) {
       case NodeKind::load: declare(load_at(n.arg, "0")); break;
       case NodeKind::load_entry: declare(load_entry(n, "")); break;
+      case NodeKind::sum_entries: declare(sum_entries(static_cast<NodeIndex>(i), "0")); break;
       case NodeKind::constant: declare(constant(n.value, n.type)); break;
       case NodeKind::index: declare(index_at(n, "0")); break;
       case NodeKind::center: declare(centered(n)); break;
@@ -107,6 +113,8 @@ std::string Values::element_value(NodeIndex i, bool first_element) const {
       if (first_element) return load_entry(n, "");
       return load_entry(n, join(offset(n.arg), " + v * (lm_ix)", arg(n.arg).strides.back()));
     }
+    case NodeKind::sum_entries:
+      return sum_entries(i, first_element ? "0" : join(offset(n.arg), " + v * (lm_ix)", arg(n.arg).strides.back()));
     case NodeKind::index: {
       if (first_element) return index_at(n, "0");
       const std::string chunk =

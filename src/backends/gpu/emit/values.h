@@ -25,6 +25,8 @@ class Values : private Part {
   std::string load_at(int arg, const std::string& offset) const;
   // A load_entry whose entry starts at `offset` if it is the first.
   std::string load_entry(const kernel::Node& node, const std::string& offset) const;
+  // A call of the node's function (entry_sums in emit_kernel.cpp) for entries that start at `offset`.
+  std::string sum_entries(kernel::NodeIndex node, const std::string& offset) const;
   std::string map_value(const kernel::Node& node) const;
   static std::string centered(const kernel::Node& node);
   std::string index_at(const kernel::Node& node, const std::string& inside) const;

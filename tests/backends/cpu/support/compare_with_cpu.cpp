@@ -33,6 +33,8 @@ void interpret_plan(const kernel::Plan& plan, const std::vector<Memory>& inputs,
       args.push_back(
           {static_cast<std::byte*>(memory.data) + bytes, (memory.bytes - bytes) * 8 / bits_of(step.kernel.args[a].dtype)});
     }
+    for (const kernel::StepIndices& indices : step.indices)
+      kernel::prepare(indices, args[indices.arg].data, indices.order ? args[indices.sorted].data : nullptr);
     kernel::interpret(step.kernel, args);
   }
 }

@@ -27,14 +27,14 @@ inline Memory memory_for(const kernel::Kernel& kernel) {
   std::mt19937 random(11);
   std::normal_distribution<double> gauss;
   Memory memory;
-  const int64_t entries = kernel.fewest_entries();
   for (const kernel::Arg& arg : kernel.args) {
+    const auto range = kernel::index_range(kernel, static_cast<int>(&arg - kernel.args.data()));
     const int64_t elements = span(kernel, arg);
     const bool is_integer = arg.dtype == DataType::s32 || arg.dtype == DataType::s64;
     memory.emplace_back(static_cast<size_t>(elements) * 8 + 64);
     for (int64_t i = 0; i < elements; ++i) {
       double value = i % 97 == 13 ? 40 + gauss(random) : i % 1009 == 500 ? NAN : gauss(random);
-      if (entries != INT64_MAX && is_integer) value = static_cast<double>(i * 7 % (2 * entries) - entries);
+      if (range && is_integer) value = static_cast<double>(i * 7 % (range->last - range->first + 1) + range->first);
       store_from_double(arg.dtype, memory.back().data(), i, value);
     }
   }

@@ -169,6 +169,32 @@ inline kernel::Kernel windows(int64_t width, int64_t stride, bool channels_last,
   return kernel;
 }
 
+// Sums of entries, and their norm.
+inline kernel::Kernel sums_of_entries(const Shape& shape) {
+  constexpr int64_t kEntries = 90;
+  kernel::Builder builder("sums_of_entries", {shape.rows, shape.size}, 1);
+  const auto arg = [&](const char* name, DataType dtype, Dims strides, int64_t entries, int64_t entry_stride) {
+    return builder.add_arg({.name = name,
+                            .dtype = dtype,
+                            .strides = std::move(strides),
+                            .table = {},
+                            .entries = entries,
+                            .entry_stride = entry_stride});
+  };
+  const int src = arg("src", shape.dtype, {0, 1}, kEntries, shape.size), order = arg("order", DataType::s64, {0, 0}, 500, 1);
+  const int begins = arg("begins", DataType::s64, {1, 0}, 2, 1);
+  const kernel::Value begin = builder.load_entry(begins, builder.constant(0, kernel::Type::s64));
+  const kernel::Value end = builder.load_entry(begins, builder.constant(1, kernel::Type::s64));
+  const kernel::Value sum = builder.cast(builder.sum_entries(src, order, begin, end, 7), kernel::compute_type(shape.dtype));
+  const auto moments = builder.moments(sum);
+  builder.store(
+      builder.center(sum, moments, 1.0 / sqrt(moments.variance + 1e-5)),
+      builder.add_arg({.name = "dst", .dtype = shape.dtype, .output = true, .strides = {shape.size, 1}, .table = {}}));
+  kernel::Kernel kernel = builder.finish();
+  kernel::simplify_dims(kernel);
+  return kernel;
+}
+
 inline std::vector<ScheduledKernel> scheduled_kernels() {
   constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
   std::vector<ScheduledKernel> all;
@@ -193,6 +219,8 @@ inline std::vector<ScheduledKernel> scheduled_kernels() {
   for (const Shape& shape : {Shape{100, 400}, Shape{20, 2500, f16}}) add("layer_norm_gelu", layer_norm_gelu, shape);
   for (const Shape& shape : {Shape{100, 517, bf16}, Shape{3, 20000}}) add("elementwise", elementwise, shape);
   for (const Shape& shape : {Shape{130, 461}, Shape{50, 1030, f64}}) add("row_values", row_values, shape);
+  for (const Shape& shape : {Shape{100, 61}, Shape{60, 520, bf16}, Shape{7, 5003}, Shape{40, 300, f64}})
+    add("sums_of_entries", sums_of_entries, shape);
   const auto add_channels = [&](const char* name, int64_t channels, int64_t size, bool channels_last, DataType dtype) {
     all.push_back(
         {join(name, "_", channels, "x", size, "_", name_of(dtype)), norm_of_channels(3, channels, size, channels_last, dtype)});
