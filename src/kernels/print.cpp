@@ -83,7 +83,7 @@ std::string print(const Kernel& kernel, bool with_outer) {
     const std::string strides = print_dims(
         arg.strides, [&](size_t d) { return !with_outer && d < outer && arg.strides[d] != 0; }, bits_of(arg.dtype) < 8);
     text += join("  ", role, " ", arg_name(kernel, a, with_outer), " : ", lamina::name_of(arg.dtype), " strides ", strides);
-    if (arg.entry_stride != 0) text += join(" ", arg.entries, " entries by ", arg.entry_stride);
+    if (arg.entry_stride != 0) text += join(" ", with_outer ? join(arg.entries) : "*", " entries by ", arg.entry_stride);
     if (!arg.table.empty()) text += join(" table of ", arg.table.size());
     text += "\n";
   }

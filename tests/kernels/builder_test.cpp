@@ -208,5 +208,28 @@ TEST(Verify, RefusesWrongTypesAndLevels) {
   EXPECT_THAT(fault(early), HasSubstr("%1 runs before its operand is known"));
 }
 
+TEST(Verify, RefusesSumsOfEntriesWithoutALegalOrder) {
+  RowKernel r;
+  const int order =
+      r.k.add_arg({.name = "order", .dtype = DataType::s64, .strides = {0, 0}, .table = {}, .entries = 9, .entry_stride = 1});
+  const Value begin = r.k.constant(2, Type::s64), sum = r.k.sum_entries(r.x, order, begin, r.k.constant(5, Type::s64), 3);
+  r.k.store(r.k.cast(sum, Type::f32), r.dst);
+  const Kernel good = r.k.finish();
+  EXPECT_EQ(fault(good), "");
+  EXPECT_TRUE(good.nodes[2].per_element);
+  EXPECT_THAT(print(good), HasSubstr("  in order : s64 strides [0 | 0] 9 entries by 1\n"));
+  EXPECT_THAT(print(good), HasSubstr("  %2 = sum_entries %0, %1, x, order : f64 phase 0\n"));
+  EXPECT_THAT(print(good, false), HasSubstr(" * entries by 1\n"));
+  Kernel no_order = good;
+  no_order.nodes[2].order = -1;
+  EXPECT_THAT(fault(no_order), HasSubstr("%2 has no order, or one that is not an input of s64"));
+  Kernel order_of_floats = good;
+  order_of_floats.nodes[2].order = r.x;
+  EXPECT_THAT(fault(order_of_floats), HasSubstr("%2 has no order, or one that is not an input of s64"));
+  Kernel narrow = good;
+  narrow.nodes[2].type = Type::f32;
+  EXPECT_THAT(fault(narrow), HasSubstr("%2 is a sum of entries whose type is not f64"));
+}
+
 }  // namespace
 }  // namespace lamina::kernel

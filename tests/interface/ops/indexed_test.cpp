@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "interface/indices.h"
+#include "interface/status.h"
 #include "support/op_builder.h"
 
 namespace lamina::testing {
@@ -64,6 +66,18 @@ TEST(ScatterAddSchema, RefusesWhatDoesNotFit) {
   EXPECT_THAT(error_of(scatter({2, 8}, {2}, 2)), HasSubstr("attribute axis is 2, allowed is -2..1"));
   EXPECT_THAT(error_of(scatter({2, 8}, {2}, 0, -1)), HasSubstr("attribute extent is -1, allowed is 0 or more"));
   EXPECT_EQ(error_of(scatter({2, 8}, {2}, 0).attr("ignore_index", -100)), "");
+}
+
+TEST(SortedIndices, KeepTheOrderOfEqualOnes) {
+  LogicalTensor indices;
+  indices.dtype = s64, indices.shape = Dims{2, 3}, indices.strides = {3, 1};
+  Op op;
+  op.kind = OpKind::ScatterAdd;
+  std::vector<int64_t> values{1, -1, 0, 7, 1, 1}, sorted(static_cast<size_t>(sorted_size(indices, 3)));
+  sort_indices(op, indices, values.data(), 3, {{100, 10}, 7}, sorted.data());
+  sorted.resize(9);  // index 7 is left out
+  EXPECT_THAT(sorted, ::testing::ElementsAre(4, 5, 8, 9, 20, 0, 110, 120, 10));
+  EXPECT_THROW(sort_indices(op, indices, values.data(), 3, {{100, 10}, std::nullopt}, sorted.data()), Error);
 }
 
 }  // namespace

@@ -117,6 +117,16 @@ TEST(FuseLayout, AGatherLeavesItsTableAndIndicesOutside) {
   EXPECT_EQ(fused(graph), "table | indices | gather");
   EXPECT_THAT(codes_of(graph, "gather"), Contains("alone.part"));
 }
+// The same holds for what is summed by index. What reads the sums joins them.
+TEST(FuseLayout, AScatterAddIsFusedWithItsReaders) {
+  GraphBuilder g;
+  const auto rows = g.named("rows").op(OpKind::Exp, {g.input(f32, {3, 8})});
+  const auto sums = g.named("scatter").op(OpKind::ScatterAdd, {rows, g.input(DataType::s32, {3})}, {{"extent", int64_t{20}}});
+  g.named("add").op(OpKind::Add, {g.input(f32, {20, 8}), sums});
+  const Graph graph = g.finish();
+  EXPECT_EQ(fused(graph), "rows | scatter add");
+  EXPECT_THAT(codes_of(graph, "scatter"), Contains("alone.part"));
+}
 TEST(FuseLayout, AnExpandIsReadWithoutAStep) {
   GraphBuilder g;
   const auto exp = g.named("exp").op(OpKind::Exp, {g.input(f32, {4, 1, 8})});
