@@ -467,3 +467,29 @@ def test_a_copy_that_lamina_leaves_out_is_what_it_copies():
     ours, theirs = (torch.autograd.grad(run(x).square().sum(), wanted) for run in (compiled(layer), layer))
     for a, b in zip(ours, theirs):
         torch.testing.assert_close(a, b, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("heads, shared", [(8, 2), (6, 1), (4, 4)])
+@pytest.mark.parametrize("mask", ["none", "causal", "rows", "batch", "heads"])
+def test_heads_share_keys_and_values(heads, shared, mask):
+    q, k, v = (torch.randn(2, 9, n, 16).transpose(1, 2) for n in (heads, shared, shared))
+    shape = {"rows": (9, 9), "batch": (2, 1, 9, 9), "heads": (2, heads, 9, 9)}.get(mask)
+    given = dict(is_causal=True) if mask == "causal" else dict(attn_mask=None if shape is None else torch.randn(shape))
+
+    class Attention(nn.Module):
+        def forward(self, q, k, v):
+            return F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **given)
+
+    with torch.no_grad():
+        made, exact = compiled(Attention(), require=1.0)(q, k, v), Attention()(q, k, v)
+    torch.testing.assert_close(made, exact, atol=2e-6, rtol=1e-5)
+    assert made.stride() == exact.stride()
+
+
+def test_gradients_of_heads_that_share_keys_and_values():
+    q, k, v = (torch.randn(2, n, 9, 16, requires_grad=True) for n in (8, 2, 2))
+    attend = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True, is_causal=True)
+    slope = torch.randn(2, 8, 9, 16)
+    made = torch.autograd.grad(compiled(attend)(q, k, v), (q, k, v), slope)
+    for ours, theirs in zip(made, torch.autograd.grad(attend(q, k, v), (q, k, v), slope)):
+        torch.testing.assert_close(ours, theirs, atol=5e-6, rtol=1e-4)

@@ -106,8 +106,17 @@ def scores_of(l: Lowering, a: Args, q: Any, k: Any) -> Any:
             mask = torch.zeros(rows, columns).masked_fill(hidden, -math.inf)
         scores = l.op("Add", [scores, l.cast(l.known_tensor(f"causal_{rows}_{columns}", mask), dtype)])
     if a.attn_mask is not None:
-        scores = l.op("Add", [scores, l.tensor(a.attn_mask, dtype)])
+        mask = l.tensor(a.attn_mask, dtype)
+        scores = l.op("Add", [scores, mask if len(q.shape) == 4 else by_shared_heads(l, mask, q.shape[1])])
     return scores
+
+
+def by_shared_heads(l: Lowering, tensor: Any, shared: int) -> Any:
+    """Splits the axis of heads, [B, heads, ..], by the heads of keys that they share, [B, shared, heads / shared, ..]."""
+    if len(tensor.shape) < 4:
+        return tensor
+    heads = tensor.shape[1]
+    return l.reshape(tensor, [tensor.shape[0], *((1, 1) if heads == 1 else (shared, heads // shared)), *tensor.shape[2:]])
 
 
 def attention(l: Lowering, a: Args) -> Any:
@@ -120,10 +129,12 @@ def attention(l: Lowering, a: Args) -> Any:
     q, k, v = l.tensor(a.query, dtype), l.tensor(a.key, dtype), l.tensor(a.argument("value"), dtype)
     if 0 in q.shape or 0 in k.shape:
         raise Refused("attention without elements")
+    if q.shape[1] != k.shape[1]:
+        q, k, v = (by_shared_heads(l, t, k.shape[1]) for t in (q, k, v))
     mode = "none" if 1 in wanted else "inf_as_zero"
     made = l.op("SoftMax", [scores_of(l, a, q, k)], dtype=dtype, axis=-1, mode=mode, outputs=(True, 1 in wanted))
     sums = None if made[1] is None else l.reshape(l.cast(made[1], dtype_of(a.value[1])), a.value[1].shape)
-    return [l.op("MatMul", [made[0], v], dtype=dtype), sums]
+    return [l.reshape(l.op("MatMul", [made[0], v], dtype=dtype), a.value[0].shape), sums]
 
 
 def attention_backward(l: Lowering, a: Args) -> Any:
