@@ -60,8 +60,18 @@ Type Contraction::sum_type() const {
 }
 
 Contraction contraction_of(const LibraryStep& step) {
-  LAMINA_CHECK(!step.quantized && !step.post_ops, join(describe(step.op), " is not a product of floats"));
+  LAMINA_CHECK(!step.quantized && !step.dequantized && !step.post_ops, join(describe(step.op), " is not a product of floats"));
   Contraction contraction{collapsed(matmul_stack(step)), step.adds};
+  verify(contraction);
+  return contraction;
+}
+
+Contraction dequantized_contraction_of(const LibraryStep& step) {
+  LAMINA_CHECK(step.dequantized && !step.post_ops, join(describe(step.op), " is not a product with dequantised weights"));
+  Contraction contraction{collapsed(matmul_stack(step)), step.adds};
+  MatrixStack& weights = contraction.matrices.weights;
+  weights.dtype = DataType::f32;
+  weights.row_stride = contraction.matrices.n, weights.column_stride = 1;
   verify(contraction);
   return contraction;
 }

@@ -22,6 +22,8 @@ struct Contraction {
 
 // `step` must be a MatMul of floats.
 Contraction contraction_of(const LibraryStep& step);
+// Of a step with LibraryStep::dequantized: the product with its dequantised weights, row after row in f32.
+Contraction dequantized_contraction_of(const LibraryStep& step);
 
 // The same elements as rows of the transposed dst: both factors change places.
 Contraction transposed(Contraction contraction);

@@ -25,14 +25,21 @@ class Finder {
   // Leaves out groups that only dequantise the factors of a product: the product reads the integers.
   void find_quantized(const std::vector<FusionGroup>& groups, const FusionGroup& group) {
     const std::optional<QuantizedProduct> found = quantized_group(graph_, groups, group);
-    if (!found || is_kept(found->src) || is_kept(found->weights) || !library_.takes_integers(graph_.op(group.ops.front())))
-      return;
+    if (!found || is_kept(found->src.ops) || is_kept(found->weights.ops) ||
+        !library_.takes_integers(graph_.op(group.ops.front())))
+      return find_dequantized(groups, group);
     steps_.quantized.emplace(group.ops.front(), *found);
     for (const auto* ops : {&found->src.ops, &found->weights.ops}) steps_.left_out.insert(ops->begin(), ops->end());
   }
+  void find_dequantized(const std::vector<FusionGroup>& groups, const FusionGroup& group) {
+    const std::optional<DequantizedWeights> found = dequantized_group(graph_, groups, group);
+    if (!found || is_kept(found->ops) || !library_.dequantizes_weights(graph_.op(group.ops.front()))) return;
+    steps_.dequantized.emplace(group.ops.front(), *found);
+    steps_.left_out.insert(found->ops.begin(), found->ops.end());
+  }
   bool is_output(ValueIndex value) const { return std::find(outputs_.begin(), outputs_.end(), value) != outputs_.end(); }
-  bool is_kept(const QuantizedFactor& factor) const {
-    return std::any_of(factor.ops.begin(), factor.ops.end(), [&](int op) { return is_output(graph_.op(op).outputs[0]); });
+  bool is_kept(const std::vector<int>& ops) const {
+    return std::any_of(ops.begin(), ops.end(), [&](int op) { return is_output(graph_.op(op).outputs[0]); });
   }
 
   // Groups of elementwise ops that follow a product of integers become part of its step, which runs at the group's place.
@@ -69,6 +76,7 @@ std::vector<ValueIndex> LibrarySteps::inputs(const Graph& graph, int position) c
     values[0] = found->second.src.value;
     values[1] = found->second.weights.value;
   }
+  if (const auto found = dequantized.find(position); found != dequantized.end()) values[1] = found->second.value;
   return values;
 }
 

@@ -207,7 +207,9 @@ class Planner {
     op.inputs = library_steps_.inputs(graph_, position);
     const auto quantized = library_steps_.quantized.find(position);
     const bool is_quantized = quantized != library_steps_.quantized.end();
-    if (const std::string why = is_quantized ? "" : why_no_step(graph_, op, target_); !why.empty())
+    const auto dequantized = library_steps_.dequantized.find(position);
+    const bool is_dequantized = dequantized != library_steps_.dequantized.end();
+    if (const std::string why = is_quantized || is_dequantized ? "" : why_no_step(graph_, op, target_); !why.empty())
       throw Error(Status::unimplemented, join(describe(op), ": ", why));
     LibraryStep step{op, {}, {}, {}};
     step.ops = post_ops_group;
@@ -224,17 +226,23 @@ class Planner {
         step.args.push_back(value == kNoValue ? Binding{} : bind(value, tensors->back().byte_size(), values == &op.outputs));
       }
     }
+    if (is_dequantized) {
+      step.dequantized = dequantized->second;
+      step.ops.insert(step.ops.end(), dequantized->second.ops.begin(), dequantized->second.ops.end());
+      for (const ValueIndex value : {dequantized->second.scales, dequantized->second.zero_points})
+        if (value != kNoValue) add_operand(step, value);
+    }
     const auto post_ops = library_steps_.post_ops.find(position);
-    if (post_ops != library_steps_.post_ops.end()) add_operands(step, post_ops->second);
+    if (post_ops != library_steps_.post_ops.end()) {
+      step.post_ops = post_ops->second;
+      for (const PostOpOperand& operand : post_ops->second.operands) add_operand(step, operand.value);
+    }
     plan_.steps.push_back(std::move(step));
   }
 
-  void add_operands(LibraryStep& step, const PostOps& post_ops) {
-    for (const PostOpOperand& operand : post_ops.operands) {
-      step.operands.push_back(graph_.tensor(operand.value));
-      step.args.push_back(bind(operand.value, step.operands.back().byte_size(), false));
-    }
-    step.post_ops = post_ops;
+  void add_operand(LibraryStep& step, ValueIndex value) {
+    step.operands.push_back(graph_.tensor(value));
+    step.args.push_back(bind(value, step.operands.back().byte_size(), false));
   }
 
   void add_tiled_step(const std::vector<FusionGroup>& groups, const TileRegion& region) {
@@ -290,7 +298,7 @@ class Planner {
       std::visit([&](auto& each) { number_as_here(each.ops, border); }, part);
       auto* const library_step = std::get_if<LibraryStep>(&part);
       if (library_step == nullptr || !adding.contains(library_step->op.id)) continue;
-      LAMINA_CHECK(!library_step->quantized && !library_step->post_ops,
+      LAMINA_CHECK(!library_step->quantized && !library_step->dequantized && !library_step->post_ops,
                    join("a sum of integers: ", describe(library_step->op)));
       library_step->adds = true;
     }

@@ -17,6 +17,7 @@
 #include "kernels/capability.h"
 #include "kernels/kernel_ir.h"
 #include "passes/fusion/fuse.h"
+#include "passes/tiling/dequantized_weights.h"
 #include "passes/tiling/post_ops.h"
 #include "passes/tiling/quantized_product.h"
 #include "passes/tiling/tile_regions.h"
@@ -56,14 +57,17 @@ struct KernelStep {
 struct LibraryStep {
   Op op;                                       // its kind, name and attributes; its value indices are not used
   std::vector<LogicalTensor> inputs, outputs;  // by port, all known; empty for absent ports
-  std::vector<Binding> args;                   // of the inputs, then of the outputs, then of the operands of `following`
+  std::vector<Binding> args;                   // of the inputs, then of the outputs, then of the operands
   // For a product or convolution of integers: the first two inputs are quantized, and this says how.
   std::optional<QuantizedProduct> quantized = std::nullopt;
+  // For a product of floats whose second input is quantized: how the library dequantises it. It has no post-ops.
+  std::optional<DequantizedWeights> dequantized = std::nullopt;
   // Elementwise ops that are applied before the result is stored. The output is then their result.
   std::optional<PostOps> post_ops = std::nullopt;
-  std::vector<LogicalTensor> operands = {};  // of `following`, in their order
-  bool adds = false;                         // a product adds to its output instead of overwriting it
-  std::vector<int> ops = {};                 // as of a kernel
+  std::vector<LogicalTensor> operands =
+      {};                     // of `post_ops`; or of `dequantized`: its scales and zero points if these are tensors
+  bool adds = false;          // a product adds to its output instead of overwriting it
+  std::vector<int> ops = {};  // as of a kernel
 };
 
 struct Plan;

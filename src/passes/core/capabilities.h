@@ -21,6 +21,8 @@ class LibraryCapabilities {
   virtual bool takes_type(const Op& /*op*/, DataType) const { return true; }
   // Whether the product or convolution computes from quantized factors, exactly and fast.
   virtual bool takes_integers(const Op& /*op*/) const { return false; }
+  // Whether the product reads weights of 4 and 8 bits and dequantises them as the graph says. It computes in f32.
+  virtual bool dequantizes_weights(const Op& /*product*/) const { return false; }
 
   // How the library applies an elementwise op to each element of the result of `product` before it is stored.
   struct PostOpSupport {

@@ -6,6 +6,7 @@
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
+#include "passes/tiling/dequantized_weights.h"
 #include "passes/tiling/quantized_product.h"
 #include "passes/tiling/row_view.h"
 
@@ -135,7 +136,8 @@ std::string why_no_sum(const TileRegion& region, const Graph& graph, const Op& p
     if (dtype != DataType::f32 && dtype != DataType::bf16 && dtype != DataType::f16)
       return refused(join("which is not supported in ", name_of(dtype)));
   }
-  return quantized_product(graph, product) ? refused("which is not supported for integers") : "";
+  const bool is_of_integers = quantized_product(graph, product) || dequantized_weights(graph, product);
+  return is_of_integers ? refused("which is not supported for integers") : "";
 }
 
 AxisLoops without_ones(const LogicalTensor& tensor, AxisLoops loops) {

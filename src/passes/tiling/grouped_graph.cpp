@@ -15,8 +15,12 @@ GroupedGraph::GroupedGraph(const Graph& graph, const std::vector<FusionGroup>& g
   for (const ValueIndex value : outputs) is_output_[static_cast<size_t>(value)] = true;
   for (size_t g = 0; g < groups.size(); ++g) {
     const std::optional<QuantizedProduct> product = quantized_group(graph, groups, groups[g]);
-    if (product && library != nullptr && library->takes_integers(first_op(g)))
+    if (library == nullptr) continue;
+    if (product && library->takes_integers(first_op(g)))
       costs_nothing_.emplace(group_of(product->weights.ops.front()), group_of(product->src.ops.front()));
+    else if (const auto weights = dequantized_group(graph, groups, groups[g]);
+             weights && library->dequantizes_weights(first_op(g)))
+      costs_nothing_.emplace(group_of(weights->ops.front()), group_of(weights->ops.front()));
   }
 }
 
@@ -48,6 +52,11 @@ bool GroupedGraph::only_dequantises_weights(size_t g) const {
   return dequantises;
 }
 
+bool GroupedGraph::is_part_of_product(size_t g) const {
+  const auto found = costs_nothing_.find(g);
+  return found != costs_nothing_.end() && found->second == g;
+}
+
 bool GroupedGraph::dequantises_in_each_tile(const std::set<size_t>& members) const {
   return std::any_of(costs_nothing_.begin(), costs_nothing_.end(), [&](const auto& weights_and_src) {
     return members.contains(weights_and_src.first) && !members.contains(weights_and_src.second);
@@ -60,17 +69,26 @@ bool GroupedGraph::is_left_out(size_t g) const {
                      [g](const auto& factors) { return factors.first == g || factors.second == g; });
 }
 
+namespace {
+bool is_a_group(const std::vector<FusionGroup>& groups, std::vector<int> ops) {
+  std::sort(ops.begin(), ops.end());
+  return std::any_of(groups.begin(), groups.end(), [&](const FusionGroup& group) { return group.ops == ops; });
+}
+}  // namespace
+
 std::optional<QuantizedProduct> quantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
                                                 const FusionGroup& product) {
   if (product.no_loop_nest.empty()) return std::nullopt;
   std::optional<QuantizedProduct> found = quantized_product(graph, graph.op(product.ops.front()));
-  if (!found) return std::nullopt;
-  for (std::vector<int> ops : {found->src.ops, found->weights.ops}) {
-    std::sort(ops.begin(), ops.end());
-    const auto is_theirs = [&](const FusionGroup& group) { return group.ops == ops; };
-    if (std::none_of(groups.begin(), groups.end(), is_theirs)) return std::nullopt;
-  }
+  if (!found || !is_a_group(groups, found->src.ops) || !is_a_group(groups, found->weights.ops)) return std::nullopt;
   return found;
+}
+
+std::optional<DequantizedWeights> dequantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
+                                                    const FusionGroup& product) {
+  if (product.no_loop_nest.empty()) return std::nullopt;
+  std::optional<DequantizedWeights> found = dequantized_weights(graph, graph.op(product.ops.front()));
+  return found && is_a_group(groups, found->ops) ? found : std::nullopt;
 }
 
 }  // namespace lamina

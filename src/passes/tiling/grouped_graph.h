@@ -9,6 +9,7 @@
 
 #include "interface/graph.h"
 #include "passes/fusion/fuse.h"
+#include "passes/tiling/dequantized_weights.h"
 #include "passes/tiling/quantized_product.h"
 
 namespace lamina {
@@ -32,6 +33,8 @@ class GroupedGraph {
 
   // Whether the group only dequantises weights of matrix products.
   bool only_dequantises_weights(size_t g) const;
+  // Whether the product that reads its result dequantises the weights itself, whatever else is in its region.
+  bool is_part_of_product(size_t g) const;
   // Whether it dequantises them for a product that reads the integers instead.
   bool costs_nothing(size_t g) const { return costs_nothing_.contains(g); }
   // Whether each tile must dequantise such weights, because the members do not dequantise the product's src.
@@ -44,13 +47,17 @@ class GroupedGraph {
   const std::vector<FusionGroup>& groups_;
   std::vector<size_t> group_of_;  // per op
   std::vector<bool> is_output_;   // per value
-  // Groups that dequantise the weights of a product of integers. The product omits them if the group of its src is in the
-  // same region.
+  // Groups that dequantise the weights of a product that reads integers. The product omits them if this other group is in the
+  // same region: that of the src of a product of integers, or the same group.
   std::map<size_t, size_t> costs_nothing_;
 };
 
 // The quantized product of a group of one op, if the ops that it omits are separate groups.
 std::optional<QuantizedProduct> quantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
                                                 const FusionGroup& product);
+
+// The same for weights that a product dequantises itself.
+std::optional<DequantizedWeights> dequantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
+                                                    const FusionGroup& product);
 
 }  // namespace lamina

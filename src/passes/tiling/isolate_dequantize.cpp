@@ -59,10 +59,12 @@ std::vector<FusionGroup> isolate_dequantize(const Graph& graph, std::vector<Fusi
                                             const LibraryCapabilities* library) {
   if (library == nullptr) return groups;
   for (const Op& op : graph.ops()) {
-    const std::optional<QuantizedProduct> product = quantized_product(graph, op);
-    if (!product || !library->takes_integers(op)) continue;
-    put_apart(groups, product->src.ops);
-    put_apart(groups, product->weights.ops);
+    if (const auto product = quantized_product(graph, op); product && library->takes_integers(op)) {
+      put_apart(groups, product->src.ops);
+      put_apart(groups, product->weights.ops);
+    } else if (const auto weights = dequantized_weights(graph, op); weights && library->dequantizes_weights(op)) {
+      put_apart(groups, weights->ops);
+    }
   }
   return groups;
 }

@@ -1,6 +1,6 @@
 // In:    fusion groups in an order in which they can run, and the library that may compute products from integers, or null.
-// Out:   the same groups, but the ops that dequantise a factor of such a product are a separate group, which the product can
-// omit:
+// Out:   the same groups, but the ops that dequantise a factor of such a product, or weights that the library dequantises, are
+// a separate group, which the product can omit:
 //
 //   {SoftMax, Quantize, Dequantize, TypeCast} ── MatMul   ==>   {SoftMax, Quantize} ── {Dequantize, TypeCast} ── MatMul
 // Keeps: every op in one group, and the order.
@@ -10,6 +10,7 @@
 
 #include "interface/graph.h"
 #include "passes/fusion/fuse.h"
+#include "passes/tiling/dequantized_weights.h"
 #include "passes/tiling/quantized_product.h"
 
 namespace lamina {

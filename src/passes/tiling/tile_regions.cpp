@@ -78,7 +78,9 @@ class Grower {
     region_.cut[product.outputs[0]] = without_ones(dst, loops);
     if (!add(seed)) return why_not = refusal_, std::nullopt;
     for (bool grown = true; grown;) grown = add_a_neighbour();
-    if (members_.size() < 2) return why_not = refusal_.empty() ? "no connected op has its rows" : refusal_, std::nullopt;
+    const auto is_a_step = [&](size_t group) { return !grouped_.is_part_of_product(group); };
+    if (std::count_if(members_.begin(), members_.end(), is_a_step) < 2)
+      return why_not = refusal_.empty() ? "no connected op has its rows" : refusal_, std::nullopt;
     return finish(why_not);
   }
 

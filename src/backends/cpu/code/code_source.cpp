@@ -2,6 +2,7 @@
 
 #include "backends/cpu/code/object_code.h"
 #include "backends/cpu/emit/emit_kernel.h"
+#include "backends/cpu/product/emit_dequantized.h"
 #include "backends/cpu/product/emit_product.h"
 #include "interface/status.h"
 
@@ -24,6 +25,18 @@ CodeSource source_of(const ProductTile& tile) {
 CodeSource source_of(const PanelCopy& copy) {
   return {.name = "panel_copy", .structure = describe(copy), .emit = [copy](const CodeModule& to) {
             emit_panel_copy(to.module, to.symbol, copy, to.target);
+          }};
+}
+
+CodeSource source_of(const DequantizedTile& tile) {
+  return {.name = "dequantized_tile", .structure = describe(tile), .emit = [tile](const CodeModule& to) {
+            emit_dequantized_tile(to.module, to.symbol, tile, to.target);
+          }};
+}
+
+CodeSource source_of(const WordCopy& copy) {
+  return {.name = "word_copy", .structure = describe(copy), .emit = [copy](const CodeModule& to) {
+            emit_word_copy(to.module, to.symbol, copy, to.target);
           }};
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "backends/cpu/product/dequantized_code.h"
 #include "backends/cpu/product/product_code.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"
@@ -26,5 +27,7 @@ CodeSource source_of(const kernel::Kernel& kernel, const Schedule& schedule);
 // The functions of matrix products: ProductTileFunction and PanelCopyFunction.
 CodeSource source_of(const ProductTile& tile);
 CodeSource source_of(const PanelCopy& copy);
+CodeSource source_of(const DequantizedTile& tile);
+CodeSource source_of(const WordCopy& copy);
 
 }  // namespace lamina::cpu

@@ -117,6 +117,10 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
     return std::any_of(entries.begin(), entries.end(),
                        [](const LibraryOp& entry) { return entry.takes_integers != nullptr && entry.takes_integers(); });
   }
+  bool dequantizes_weights(const Op& product) const override {
+    const std::span<const LibraryOp> entries = library_ops(product.kind);
+    return std::any_of(entries.begin(), entries.end(), [](const LibraryOp& entry) { return entry.dequantizes_weights; });
+  }
   std::optional<PostOpSupport> takes_post_op(const Op& product, const Op& op) const override {
     for (const LibraryOp& entry : library_ops(product.kind)) {
       if (entry.takes_post_op == nullptr) continue;

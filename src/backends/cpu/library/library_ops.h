@@ -24,6 +24,7 @@ struct LibraryOp {
   std::string (*why_not)(const Graph& graph, const Op& op) = nullptr;
   bool (*is_fast_in)(DataType dtype) = nullptr;  // whether this machine has fast code for tensors of bf16 or f16; null: it has
   bool (*takes_integers)() = nullptr;            // LibraryCapabilities::takes_integers; null: it does not
+  bool dequantizes_weights = false;              // LibraryCapabilities::dequantizes_weights
   // LibraryCapabilities::takes_post_op and its limits; null: none.
   std::optional<LibraryCapabilities::PostOpSupport> (*takes_post_op)(const Op& op) = nullptr;
   bool (*is_faster)(const Graph& graph, const Op& op) = nullptr;  // than the op's kernel; null: it is not

@@ -25,9 +25,9 @@ class Primitive {
   virtual void run(std::span<void* const> args, void* scratch, const Executor& executor) const = 0;
 
   // The size of weights (input 1) after `pack`. It is greater than 0 if the primitive was compiled for packed weights, which
-  // run then gets instead.
+  // run then gets instead. `args`: the step's, of which only the weights and the operands that dequantise them are read.
   virtual size_t packed_bytes() const { return 0; }
-  virtual void pack(const void* /*weights*/, void* /*packed*/, void* /*scratch*/, const Executor& /*executor*/) const {}
+  virtual void pack(std::span<void* const> /*args*/, void* /*packed*/, void* /*scratch*/, const Executor& /*executor*/) const {}
 };
 
 using PrimitiveLibrary = lamina::PrimitiveLibrary<const Primitive>;

@@ -25,4 +25,14 @@ inline constexpr int64_t kUnitsPerThread = 4;
 // The widest panel, in parts of all registers: wider ones save no more loads of src.
 inline constexpr int kShareOfRegisters = 4;
 
+// Vectors of a panel of integers: enough sums to hide the latency of multiply-adds for one row.
+inline constexpr int kDequantizedVectors = 4;
+
+// The most entries of k for which a panel of integers has one row of scales. Shorter runs allow smaller blocks of k, longer
+// ones repeat fewer scales.
+inline constexpr int64_t kLongestRun = 256;
+
+// Bytes of integers that are prefetched ahead: hardware prefetchers stop at the end of a page.
+inline constexpr int64_t kIntegersAhead = 2048;
+
 }  // namespace lamina::cpu::product_tuning

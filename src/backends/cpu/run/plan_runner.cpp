@@ -114,7 +114,10 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
   LAMINA_CHECK(compiler.library != nullptr, "a library step on a backend without a library");
   std::vector<kernel::Binding> args = step.args;
   PrimitiveUse use{.threads = tile == nullptr ? compiler.machine.cores : 1, .in_a_tile = tile != nullptr};
-  const bool has_constant_weights = args.size() > 1 && step.inputs.size() > 1 && is_constant_or_copy(args[1]);
+  const bool has_constant_weights =
+      args.size() > 1 && step.inputs.size() > 1 && is_constant_or_copy(args[1]) &&
+      (!step.dequantized || std::all_of(args.end() - static_cast<std::ptrdiff_t>(step.operands.size()), args.end(),
+                                        [this](const auto& arg) { return is_constant(arg); }));
   if (has_constant_weights) use.packs_weights = use.packs_once = true;
   if (tile != nullptr && tile->packed_inputs.contains(step.op.id)) {
     use.packs_weights = true;
@@ -185,7 +188,7 @@ void PlanRunner::run_primitive(const Step& step, std::span<void* const> args, ch
   std::array<void*, kInlineArgs> packed;
   std::copy(args.begin(), args.end(), packed.begin());
   packed[1] = constants->get(static_cast<size_t>(step.constant), primitive.packed_bytes(),
-                             [&](void* memory) { primitive.pack(args[1], memory, scratch, executor.while_others_wait()); });
+                             [&](void* memory) { primitive.pack(args, memory, scratch, executor.while_others_wait()); });
   primitive.run({packed.data(), args.size()}, scratch, executor);
 }
 

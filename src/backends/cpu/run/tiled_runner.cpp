@@ -192,7 +192,8 @@ void TiledRunner::pack(const Packing& packing, std::span<void* const> args, char
       if (packing.strides[loop] == 0) continue;
       bytes += (first + i) / packing.strides[loop] % loops_[loop] * strides_[packing.input][loop];
     }
-    packing.primitive->pack(static_cast<char*>(args[packing.input]) + bytes, packed + static_cast<size_t>(i) * packing.bytes,
+    const std::array<void*, 2> weights{nullptr, static_cast<char*>(args[packing.input]) + bytes};
+    packing.primitive->pack(weights, packed + static_cast<size_t>(i) * packing.bytes,
                             scratch + threads_at_ + static_cast<size_t>(thread) * thread_bytes_, Executor(1));
   });
 }

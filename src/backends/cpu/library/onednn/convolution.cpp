@@ -131,8 +131,8 @@ class TiledConvolution final : public Primitive {
   }
 
   size_t packed_bytes() const override { return packs_ahead_ ? packed_bytes_ : 0; }
-  void pack(const void* weights, void* packed, void* scratch, const Executor& executor) const override {
-    pack_weights({{}, static_cast<char*>(packed), static_cast<char*>(scratch), executor.at_most(slots_)}, weights);
+  void pack(std::span<void* const> args, void* packed, void* scratch, const Executor& executor) const override {
+    pack_weights({{}, static_cast<char*>(packed), static_cast<char*>(scratch), executor.at_most(slots_)}, args[1]);
   }
 
  private:

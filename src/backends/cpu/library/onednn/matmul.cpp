@@ -110,8 +110,8 @@ class Matmul final : public Primitive {
   }
 
   size_t packed_bytes() const override { return packs_ahead_ ? packed_bytes_in_all() : 0; }
-  void pack(const void* weights, void* packed, void* scratch, const Executor& executor) const override {
-    pack_weights({nullptr, weights, nullptr, nullptr, {}, static_cast<char*>(packed), static_cast<char*>(scratch)},
+  void pack(std::span<void* const> args, void* packed, void* scratch, const Executor& executor) const override {
+    pack_weights({nullptr, args[1], nullptr, nullptr, {}, static_cast<char*>(packed), static_cast<char*>(scratch)},
                  executor.at_most(slots_));
   }
 
@@ -474,7 +474,7 @@ class Matmul final : public Primitive {
 
 std::vector<LibraryOp> matmul_ops() {
   const auto tiled = [](const kernel::LibraryStep& step, const PrimitiveUse& use) -> std::unique_ptr<const Primitive> {
-    if (step.inputs[0].dtype == DataType::f64) return nullptr;
+    if (step.inputs[0].dtype == DataType::f64 || step.dequantized) return nullptr;
     return std::make_unique<Matmul>(step, use);
   };
   return {{.kind = OpKind::MatMul, .compile = tiled, .takes_integers = multiplies_integers}};

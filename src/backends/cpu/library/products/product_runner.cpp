@@ -67,12 +67,13 @@ struct ProductRunner::Panel {
 };
 
 ProductRunner::ProductRunner(kernel::Contraction contraction, const Machine& machine, const ProductSchedule& schedule,
-                             int threads)
+                             int threads, const PanelSource* source)
     : contraction_(std::move(contraction)),
       stack_(contraction_.matrices),
       machine_(machine),
       schedule_(schedule),
       threads_(threads),
+      source_(source),
       element_bytes_(bytes_of(stack_.dst.dtype, 1)),
       columns_(panel_columns(contraction_, schedule)) {
   for (const kernel::MatrixStack* matrix : {&stack_.src, &stack_.weights, &stack_.bias}) {
@@ -84,7 +85,9 @@ ProductRunner::ProductRunner(kernel::Contraction contraction, const Machine& mac
     copied_row_bytes_ = static_cast<int64_t>(whole_lines(schedule_.k_block * element_bytes_) | kLine);
     rows_bytes_ = static_cast<size_t>(schedule_.rows * copied_row_bytes_);
   }
-  panel_bytes_ = whole_lines(schedule_.k_block * columns_ * element_bytes_);
+  LAMINA_CHECK(source_ == nullptr || schedule_.copies_panels, kernel::print(contraction_));
+  panel_bytes_ =
+      whole_lines(source_ != nullptr ? source_->panel_bytes(schedule_.k_block) : schedule_.k_block * columns_ * element_bytes_);
   panels_bytes_ = panel_bytes_ * static_cast<size_t>(schedule_.copies_panels ? parts(schedule_.column_block, columns_) : 1);
   tile_bytes_ = whole_lines(schedule_.rows * columns_ * element_bytes_);
   thread_bytes_ = panels_bytes_ + rows_bytes_ + 2 * tile_bytes_;
@@ -102,7 +105,7 @@ void ProductRunner::compile() {
     compile_tile(rows / tiles);
     compile_tile(parts(rows, tiles));
   }
-  if (!schedule_.copies_panels) return;
+  if (!schedule_.copies_panels || source_ != nullptr) return;
   const kernel::MatrixStack& weights = stack_.weights;
   copies_columns_ = weights.row_stride == 1 && weights.column_stride != 1;
   if (!copies_columns_ && weights.column_stride != 1) return;
@@ -118,12 +121,12 @@ void ProductRunner::compile() {
 void ProductRunner::compile_tile(int64_t rows) {
   CompiledCode& tile = tiles_[static_cast<size_t>(rows)];
   if (tile.memory != nullptr) return;
-  tile = compile_code(source_of(ProductTile{.type = contraction_.sum_type(),
-                                            .vector_bits = schedule_.vector_bits,
-                                            .rows = static_cast<int>(rows),
-                                            .vectors = schedule_.vectors,
-                                            .prefetches = schedule_.prefetches && !schedule_.copies_panels}),
-                      machine_);
+  const ProductTile of_floats{.type = contraction_.sum_type(),
+                              .vector_bits = schedule_.vector_bits,
+                              .rows = static_cast<int>(rows),
+                              .vectors = schedule_.vectors,
+                              .prefetches = schedule_.prefetches && !schedule_.copies_panels};
+  tile = compile_code(source_ == nullptr ? source_of(of_floats) : source_->tile(of_floats), machine_);
 }
 
 void ProductRunner::run(const void* src, const void* weights, const void* bias, void* dst, void* scratch,
@@ -188,7 +191,10 @@ ProductRunner::Rows ProductRunner::rows_of(const Unit& unit, int64_t row, int64_
 void ProductRunner::copy_panels(const Unit& unit) const {
   for (int64_t column = unit.first_column; column < unit.end_column; column += columns_) {
     const int64_t columns = std::min(columns_, unit.end_column - column);
-    if (is_copied(columns)) copy_panel(weights_at(unit, column), columns, unit.count, copied_panel(unit, column));
+    if (source_ != nullptr)
+      source_->make_panel(unit.at.weights, unit.first_k, unit.count, column, columns, copied_panel(unit, column));
+    else if (is_copied(columns))
+      copy_panel(weights_at(unit, column), columns, unit.count, copied_panel(unit, column));
   }
 }
 

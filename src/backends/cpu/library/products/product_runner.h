@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backends/cpu/code/code_source.h"
 #include "backends/cpu/code/jit.h"
 #include "backends/cpu/product/product_code.h"
 #include "backends/cpu/product/product_schedule.h"
@@ -13,11 +14,28 @@
 
 namespace lamina::cpu {
 
+// Weights that are no matrix of floats in memory: makes the panels that register tiles read.
+class PanelSource {
+ public:
+  PanelSource() = default;
+  virtual ~PanelSource() = default;
+  PanelSource(const PanelSource&) = delete;
+  PanelSource& operator=(const PanelSource&) = delete;
+
+  virtual int64_t panel_bytes(int64_t count) const = 0;  // with `count` entries of k
+  // Entries of k and columns of the weights, whatever the pointer is that ProductRunner::run gets for them.
+  virtual void make_panel(const void* weights, int64_t first_k, int64_t count, int64_t first_column, int64_t columns,
+                          char* panel) const = 0;
+  // The register tile that reads such panels, in place of one that reads panels of floats.
+  virtual CodeSource tile(const ProductTile& of_floats) const { return source_of(of_floats); }
+};
+
 class ProductRunner {
  public:
   // Compiles for `machine`, or gets the code from the cache. Factors, bias and dst have one type, f32 or f64. The schedule is
-  // legal. `threads`: at most.
-  ProductRunner(kernel::Contraction contraction, const Machine& machine, const ProductSchedule& schedule, int threads);
+  // legal. `threads`: at most. If there is a `source`, it must outlive the runner, and the schedule copies panels.
+  ProductRunner(kernel::Contraction contraction, const Machine& machine, const ProductSchedule& schedule, int threads,
+                const PanelSource* source = nullptr);
 
   ProductRunner(const ProductRunner&) = delete;
   ProductRunner& operator=(const ProductRunner&) = delete;
@@ -55,6 +73,7 @@ class ProductRunner {
   Machine machine_;
   ProductSchedule schedule_;
   int threads_;
+  const PanelSource* source_;        // null: the weights are in memory
   int64_t element_bytes_, columns_;  // of an element; of a panel
   std::vector<CompiledCode> tiles_;  // by rows; those that occur
   CompiledCode copy_;                // of a panel

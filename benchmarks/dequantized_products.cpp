@@ -1,0 +1,168 @@
+// Products with weights of 4 and 8 bits, beside the bandwidth of reading as many bytes. The minimum of each is printed.
+//
+//   dequantized_products [--threads N] [--seconds S] [--smoke] [SHAPE...]     SHAPE: MxKxN
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/library/products/quantized_weights.h"
+
+namespace {
+
+using lamina::DataType;
+namespace cpu = lamina::cpu;
+namespace kernel = lamina::kernel;
+
+struct Options {
+  int threads = 1;
+  double seconds = 0.5;
+  std::vector<std::string> shapes{"1x4096x4096", "1x4096x14336", "1x14336x4096",
+                                  "4x4096x4096", "16x4096x4096", "128x4096x4096"};
+};
+
+struct Shape {
+  long m = 0, k = 0, n = 0;
+};
+
+// Weights of a layer: contiguous along k, with a scale per group of that many entries of k and column.
+struct Form {
+  const char* name;
+  DataType dtype;
+  long group;
+  DataType scales;
+};
+constexpr Form kForms[] = {{"s4/32", DataType::s4, 32, DataType::f32},
+                           {"s4/32 f16", DataType::s4, 32, DataType::f16},
+                           {"s4/128", DataType::s4, 128, DataType::f32},
+                           {"s8/k", DataType::s8, 0, DataType::f32}};
+
+Options options_of(int argc, char** argv) {
+  Options options;
+  std::vector<std::string> shapes;
+  for (int i = 1; i < argc; ++i) {
+    const bool has_value = i + 1 < argc;
+    if (std::strcmp(argv[i], "--threads") == 0 && has_value)
+      options.threads = std::atoi(argv[++i]);
+    else if (std::strcmp(argv[i], "--seconds") == 0 && has_value)
+      options.seconds = std::atof(argv[++i]);
+    else if (std::strcmp(argv[i], "--smoke") == 0)
+      options.seconds = 0, options.shapes = {"1x64x70", "20x64x70"};
+    else
+      shapes.emplace_back(argv[i]);
+  }
+  if (!shapes.empty()) options.shapes = shapes;
+  return options;
+}
+
+// The minimum time of each contender, in turns.
+std::vector<double> best_times(const std::vector<std::function<void()>>& contenders, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> best(contenders.size(), 1e9);
+  const auto begin = Clock::now();
+  do {
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      const auto start = Clock::now();
+      contenders[i]();
+      best[i] = std::min(best[i], std::chrono::duration<double>(Clock::now() - start).count());
+    }
+  } while (std::chrono::duration<double>(Clock::now() - begin).count() < seconds);
+  return best;
+}
+
+struct Free {
+  void operator()(char* memory) const { std::free(memory); }
+};
+using Block = std::unique_ptr<char, Free>;
+
+Block block_of(size_t bytes) { return Block(static_cast<char*>(std::aligned_alloc(64, (bytes + 64) / 64 * 64))); }
+
+// Packed weights of several layers, so that none stays in a cache: layer i is read in execution i.
+constexpr size_t kBytesOfLayers = size_t{512} << 20;
+
+uint64_t read_all(const char* data, size_t bytes, int threads) {
+  const auto* const words = reinterpret_cast<const uint32_t*>(data);
+  uint64_t sum = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : sum)
+  for (size_t block = 0; block < bytes / 65536; ++block) {
+    uint32_t part = 0;
+    for (size_t i = 0; i < 16384; ++i) part += words[block * 16384 + i];
+    sum += part;
+  }
+  return sum;
+}
+
+Block random_elements(DataType dtype, int64_t count, double low, double high) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> numbers(low, high);
+  Block block = block_of(static_cast<size_t>(lamina::bytes_of(dtype, count)));
+  for (int64_t i = 0; i < count; ++i) lamina::store_from_double(dtype, block.get(), i, numbers(random));
+  return block;
+}
+
+void measure(const std::string& text, const Form& form, const Options& options) {
+  Shape s;
+  if (std::sscanf(text.c_str(), "%ldx%ldx%ld", &s.m, &s.k, &s.n) != 3) {
+    std::fprintf(stderr, "dequantized_products: \"%s\" is not a shape; allowed is MxKxN\n", text.c_str());
+    std::exit(2);
+  }
+  const long group = form.group == 0 ? s.k : form.group, groups = s.k / group;
+  kernel::QuantizedMatrix matrix;
+  matrix.values = {s.k, s.n, 1, s.k, {}, form.dtype};
+  matrix.scales = {groups, s.n, groups == 1 ? 0 : 1, groups, {}, form.scales};
+  matrix.group_rows = group;
+  kernel::Contraction contraction;
+  contraction.matrices.m = s.m, contraction.matrices.k = s.k, contraction.matrices.n = s.n;
+  contraction.matrices.src = {s.m, s.k, s.k, 1, {}, DataType::f32};
+  contraction.matrices.weights = {s.k, s.n, s.n, 1, {}, DataType::f32};
+  contraction.matrices.dst = {s.m, s.n, s.n, 1, {}, DataType::f32};
+  const cpu::Machine machine = cpu::host_machine();
+  const auto schedule =
+      cpu::choose_dequantized_schedule(contraction, cpu::QuantizedWeights::run_of(matrix), machine, options.threads);
+  const cpu::QuantizedWeights packed(matrix, machine, schedule, true), plain(matrix, machine, schedule, false);
+  const cpu::ProductRunner runner(contraction, machine, schedule.product, options.threads, &packed);
+  const cpu::ProductRunner plain_runner(contraction, machine, schedule.product, options.threads, &plain);
+  const Block values = random_elements(form.dtype, s.k * s.n, -8, 7), scales = random_elements(form.scales, groups * s.n, 0, 1),
+              src = random_elements(DataType::f32, s.m * s.k, -1, 1), dst = block_of(static_cast<size_t>(s.m * s.n) * 4),
+              scratch = block_of(std::max(runner.scratch_bytes(), plain_runner.scratch_bytes()));
+  const kernel::QuantizedMemory memory{values.get(), scales.get(), nullptr};
+  const cpu::Executor executor(options.threads);
+  const size_t bytes = packed.packed_bytes(), layers = options.seconds > 0 ? kBytesOfLayers / bytes + 1 : 1;
+  const Block all = block_of(layers * bytes);
+  packed.pack(memory, all.get(), executor);
+  for (size_t layer = 1; layer < layers; ++layer) std::memcpy(all.get() + layer * bytes, all.get(), bytes);
+  size_t layer = 0;
+  volatile uint64_t sink = 0;
+  const std::vector<double> times = best_times(
+      {[&] { runner.run(src.get(), all.get() + layer++ % layers * bytes, nullptr, dst.get(), scratch.get(), executor); },
+       [&] { plain_runner.run(src.get(), &memory, nullptr, dst.get(), scratch.get(), executor); },
+       [&] { sink = sink + read_all(all.get() + layer++ % layers * bytes, bytes, options.threads); }},
+      options.seconds);
+  const double gigabytes = 1e-9 * static_cast<double>(bytes);
+  std::printf("%-14s %-9s %9.1f %9.1f %7.1f %7.1f %6.2f %6.2f  %s\n", text.c_str(), form.name, times[0] * 1e6, times[1] * 1e6,
+              gigabytes / times[0], gigabytes / times[2], times[2] / times[0], times[2] / times[1], describe(schedule).c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = options_of(argc, argv);
+  omp_set_num_threads(options.threads);
+  std::printf("%d threads; packed once, and packed in every execution\n", options.threads);
+  std::printf("%-14s %-9s %9s %9s %7s %7s %s\n", "shape", "weights", "us", "us", "GB/s", "read", "fractions of reading");
+  for (const std::string& shape : options.shapes) {
+    for (const Form& form : kForms) measure(shape, form, options);
+  }
+  return 0;
+}

@@ -1,0 +1,78 @@
+#include "kernels/quantized_matrix.h"
+
+#include "interface/status.h"
+
+namespace lamina::kernel {
+
+namespace {
+
+// Scales or zero points in a tensor: a single one, one per row or column, or one per group with the axes of the weights.
+MatrixStack groups_in(const LogicalTensor& tensor, const QuantizedMatrix& matrix, bool transposed) {
+  MatrixStack groups{
+      matrix.values.rows / matrix.group_rows, matrix.values.columns / matrix.group_columns, 0, 0, {}, tensor.dtype};
+  if (tensor.element_count() == 1) return groups;
+  if (tensor.rank() == 1) {
+    (groups.rows == 1 ? groups.column_stride : groups.row_stride) = tensor.strides[0];
+    return groups;
+  }
+  if (groups.rows > 1) groups.row_stride = tensor.strides[transposed ? 1 : 0];
+  if (groups.columns > 1) groups.column_stride = tensor.strides[transposed ? 0 : 1];
+  return groups;
+}
+
+LogicalTensor tensor_of(const std::vector<float>& given) {
+  LogicalTensor tensor;
+  tensor.dtype = DataType::f32;
+  tensor.shape = Dims{static_cast<int64_t>(given.size())};
+  tensor.strides = {1};
+  return tensor;
+}
+
+}  // namespace
+
+QuantizedMatrix quantized_matrix(const LibraryStep& step) {
+  LAMINA_CHECK(step.dequantized.has_value(), describe(step.op));
+  const DequantizedWeights& weights = *step.dequantized;
+  const bool transposed = step.op.attribute<bool>("transpose_b");
+  QuantizedMatrix matrix;
+  matrix.values = matmul_stack(step).weights;
+  matrix.group_rows = weights.group_rows, matrix.group_columns = weights.group_columns;
+  matrix.rounds_to = weights.rounds_to;
+  size_t operand = 0;
+  const auto groups = [&](ValueIndex value, const std::vector<float>& given) {
+    return groups_in(value == kNoValue ? tensor_of(given) : step.operands[operand++], matrix, transposed);
+  };
+  matrix.scales = groups(weights.scales, weights.given_scales);
+  if (weights.zero_points != kNoValue || !weights.given_zero_points.empty())
+    matrix.zero_points = groups(weights.zero_points, weights.given_zero_points);
+  return matrix;
+}
+
+std::string print(const QuantizedMatrix& matrix) {
+  return join(name_of(matrix.values.dtype), " in groups of ", matrix.group_rows, " x ", matrix.group_columns, ", scales ",
+              name_of(matrix.scales.dtype),
+              matrix.zero_points ? join(", zero points ", name_of(matrix.zero_points->dtype)) : "",
+              matrix.rounds_to == DataType::f32 ? "" : join(", rounded to ", name_of(matrix.rounds_to)));
+}
+
+std::vector<float> dequantized(const QuantizedMatrix& matrix, const QuantizedMemory& memory) {
+  const int64_t rows = matrix.values.rows, columns = matrix.values.columns;
+  std::vector<float> weights(static_cast<size_t>(rows * columns));
+  const auto element = [](const MatrixStack& stack, const void* data, int64_t row, int64_t column) {
+    return static_cast<float>(load_as_double(stack.dtype, data, row * stack.row_stride + column * stack.column_stride));
+  };
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int64_t group = row / matrix.group_rows, of_columns = column / matrix.group_columns;
+      float weight = element(matrix.values, memory.values, row, column);
+      if (matrix.zero_points) weight -= element(*matrix.zero_points, memory.zero_points, group, of_columns);
+      weight *= element(matrix.scales, memory.scales, group, of_columns);
+      uint32_t rounded = 0;
+      store_from_double(matrix.rounds_to, &rounded, 0, double{weight});
+      weights[static_cast<size_t>(row * columns + column)] = static_cast<float>(load_as_double(matrix.rounds_to, &rounded, 0));
+    }
+  }
+  return weights;
+}
+
+}  // namespace lamina::kernel

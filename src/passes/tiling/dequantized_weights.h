@@ -1,0 +1,25 @@
+// Matrix products whose weights are integers of 4 or 8 bits, dequantised in groups, and whose first factor is of floats.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "interface/graph.h"
+
+namespace lamina {
+
+// The second factor of a product: (value - zero point) * scale in f32.
+struct DequantizedWeights {
+  ValueIndex value = kNoValue;                                   // a matrix of s4, u4, s8 or u8
+  ValueIndex scales = kNoValue, zero_points = kNoValue;          // tensors, if the op has them as inputs
+  std::vector<float> given_scales = {}, given_zero_points = {};  // else those of its attributes
+  int64_t group_rows = 1, group_columns = 1;                     // entries of k, and columns of the product, that share a scale
+  DataType rounds_to = DataType::f32;                            // bf16 or f16 if an op rounds the dequantised weights
+  std::vector<int> ops = {};  // the Dequantize, and a TypeCast after it; no other op reads their results
+};
+
+// Nothing if the weights of `product` are not such, or are not one matrix with a known shape.
+std::optional<DequantizedWeights> dequantized_weights(const Graph& graph, const Op& product);
+
+}  // namespace lamina
