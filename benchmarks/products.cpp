@@ -1,8 +1,10 @@
 // Matrix products in f32: lamina's own and oneDNN's in turns in one process, beside the measured peak of multiply-adds and the
 // bandwidth of reading the weights. The minimum of each is printed, and lamina's time as a fraction of the others'.
 //
-//   products [--threads N] [--seconds S] [--smoke] [SHAPE...]     SHAPE: MxKxN, and t if the weights are contiguous along k
+//   products [--threads N] [--seconds S] [--smoke] [--with "FIELD VALUE, ..."]... [SHAPE...]
 //
+// SHAPE: MxKxN, and t if the weights are contiguous along k. --with: lamina's time once more, with other values for some
+// fields of the schedule (product_fields.def). "--with search" tries the neighbours of the schedule, step by step.
 // On one thread, processor time is measured, so that other programs disturb less.
 #include <omp.h>
 
@@ -16,10 +18,13 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/library/products/product_runner.h"
+#include "backends/schedule/schedule_text.h"
 #include "oneapi/dnnl/dnnl.hpp"
 #include "roofline/fma_loops.h"
 
@@ -37,6 +42,7 @@ constexpr const char* kShapes[] = {"512x768x768t", "512x768x3072t",  "512x3072x7
 
 struct Options {
   int threads = 1;
+  std::vector<std::string> others;
   double seconds = 0.5;
   std::vector<std::string> shapes{std::begin(kShapes), std::end(kShapes)};
 };
@@ -55,6 +61,8 @@ Options options_of(int argc, char** argv) {
       options.threads = std::atoi(argv[++i]);
     else if (std::strcmp(argv[i], "--seconds") == 0 && has_value)
       options.seconds = std::atof(argv[++i]);
+    else if (std::strcmp(argv[i], "--with") == 0 && has_value)
+      options.others.emplace_back(argv[++i]);
     else if (std::strcmp(argv[i], "--smoke") == 0)
       options.seconds = 0, options.shapes = {"5x33x17", "20x40x70t"};
     else
@@ -180,28 +188,98 @@ class OneDnn {
   dnnl::matmul product_;
 };
 
+// `fields`: "name value, name value".
+ProductSchedule changed(ProductSchedule schedule, std::string_view fields) {
+  namespace text = lamina::schedule_text;
+  while (!fields.empty()) {
+    std::string_view value = text::take_until(fields, ", ");
+    const std::string_view name = text::take_until(value, " ");
+    ProductSchedule::for_each_field([&](const char* known, const auto& member) {
+      if (name == known) text::read(value, schedule.*member);
+    });
+  }
+  return schedule;
+}
+
+// Other schedules of one product.
+class Others {
+ public:
+  Others(const lamina::kernel::Contraction& contraction, const lamina::cpu::Machine& machine, const Options& options,
+         std::function<void(const ProductRunner&)> run)
+      : contraction_(contraction), machine_(machine), options_(options), run_(std::move(run)) {}
+
+  double seconds(const ProductSchedule& schedule) const {
+    const ProductRunner runner(contraction_, machine_, schedule, options_.threads);
+    return best_times({[&] { run_(runner); }}, options_)[0];
+  }
+  void print(const ProductSchedule& schedule, double before) const {
+    const double now = seconds(schedule);
+    std::printf("  %.3f of the time: %s\n", now / before, describe(schedule).c_str());
+  }
+  void search(ProductSchedule best, double before) const {
+    const auto legal = lamina::cpu::legal_product_schedules(contraction_, machine_);
+    double least = before;
+    for (bool is_better = true; is_better;) {
+      is_better = false;
+      for (const ProductSchedule& other : legal.neighbours(best)) {
+        const double time = seconds(other);
+        if (time > 0.99 * least) continue;
+        least = time;
+        best = other;
+        is_better = true;
+      }
+    }
+    print(best, before);
+  }
+
+ private:
+  const lamina::kernel::Contraction& contraction_;
+  const lamina::cpu::Machine& machine_;
+  const Options& options_;
+  std::function<void(const ProductRunner&)> run_;
+};
+
 void measure(const std::string& text, const Options& options, double peak) {
   const Shape shape = shape_of(text);
   const lamina::kernel::Contraction contraction = contraction_of(shape);
   const lamina::cpu::Machine machine = lamina::cpu::host_machine();
-  const ProductRunner runner(contraction, machine, lamina::cpu::choose_product_schedule(contraction, machine, options.threads),
+  const ProductRunner runner(contraction, machine, lamina::cpu::choose_product_schedule(contraction, machine, {options.threads}),
                              options.threads);
   std::vector<float> src = random_numbers(shape.m * shape.k), weights = random_numbers(shape.k * shape.n);
   std::vector<float> dst(static_cast<size_t>(shape.m * shape.n)), other = dst;
-  const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, (runner.scratch_bytes() + 63) / 64 * 64),
+  const ProductRunner ahead(contraction, machine,
+                            lamina::cpu::choose_product_schedule(contraction, machine, {options.threads, true}),
+                            options.threads, {.are_packed_ahead = true});
+  const std::unique_ptr<void, void (*)(void*)> panels(std::aligned_alloc(64, (ahead.packed_bytes() + 63) / 64 * 64), std::free);
+  const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, (std::max(runner.scratch_bytes(), ahead.scratch_bytes()) + 63) / 64 * 64),
                                                        std::free);
   const lamina::cpu::Executor executor(options.threads);
+  ahead.pack(weights.data(), panels.get(), executor);
   OneDnn plain(shape, src, weights, other, false), packed(shape, src, weights, other, true);
   volatile uint64_t sink = 0;
   const std::vector<double> times =
       best_times({[&] { runner.run(src.data(), weights.data(), nullptr, dst.data(), scratch.get(), executor); },
+                  [&] { ahead.run(src.data(), panels.get(), nullptr, dst.data(), scratch.get(), executor); },
                   [&] { plain.run(); }, [&] { packed.run(); }, [&] { sink = sink + read_all(weights, options.threads); }},
                  options);
   const double work = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.k) * static_cast<double>(shape.n);
   const double bytes = 4e-9 * static_cast<double>(weights.size());
-  std::printf("%-16s %8.1f %7.1f %7.1f %7.1f %6.1f %6.1f   %5.2f %5.2f %5.2f %5.2f\n", text.c_str(), times[0] * 1e6,
-              work / times[0], work / times[1], work / times[2], bytes / times[0], bytes / times[3], times[1] / times[0],
-              times[2] / times[0], peak == 0 ? 0 : work / times[0] / peak, times[3] / times[0]);
+  const auto fraction = [&](size_t a, size_t b) { return times[b] / times[a]; };
+  std::printf("%-16s %9.1f %9.1f %7.1f %7.1f %7.1f %7.1f %6.1f   %5.2f %5.2f %5.2f %5.2f\n", text.c_str(), times[0] * 1e6,
+              times[1] * 1e6, work / times[0], work / times[1], work / times[2], work / times[3], bytes / times[4],
+              fraction(0, 2), fraction(1, 3), peak == 0 ? 0 : work / times[1] / peak, fraction(1, 4));
+  if (options.others.empty()) return;
+  const std::unique_ptr<void, void (*)(void*)> more(std::aligned_alloc(64, size_t{1} << 28), std::free);
+  const Others others(contraction, machine, options, [&](const ProductRunner& changed_runner) {
+    changed_runner.run(src.data(), weights.data(), nullptr, dst.data(), more.get(), executor);
+  });
+  std::printf("  %s\n", describe(runner.schedule()).c_str());
+  for (const std::string& fields : options.others) {
+    if (fields == "search")
+      others.search(runner.schedule(), times[0]);
+    else
+      others.print(changed(runner.schedule(), fields), times[0]);
+  }
 }
 
 }  // namespace
@@ -211,8 +289,9 @@ int main(int argc, char** argv) {
   omp_set_num_threads(options.threads);
   const double most = peak(options);
   std::printf("f32, %d threads, peak %.1f GF/s\n", options.threads, most);
-  std::printf("%-16s %8s %7s %7s %7s %6s %6s   %s\n", "shape", "us", "GF/s", "oneDNN", "packed", "GB/s", "read",
-              "fraction of oneDNN, of packed, of the peak, of reading");
+  std::printf("%-16s %9s %9s %7s %7s %7s %7s %6s   %s\n", "shape", "us", "packed us", "GF/s", "packed", "oneDNN", "packed",
+              "read",
+              "fraction of oneDNN, of oneDNN with packed weights; packed: of the peak, of reading");
   for (const std::string& shape : options.shapes) measure(shape, options, most);
   return 0;
 }

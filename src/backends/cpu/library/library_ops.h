@@ -33,9 +33,9 @@ struct LibraryOp {
 // By lamina's own loops.
 std::vector<LibraryOp> pool_ops();
 std::vector<LibraryOp> interpolate_ops();
+// By generated code: products of f32 and f64.
+std::vector<LibraryOp> product_ops();
 // By oneDNN; empty if lamina is built without it.
 std::vector<LibraryOp> onednn_ops();
-// By generated code: the products that oneDNN does not run.
-std::vector<LibraryOp> product_ops();
 
 }  // namespace lamina::cpu

@@ -52,7 +52,7 @@ DequantizedSchedule legal(const ProductSchedule& product, bool in_registers, con
 DequantizedSchedule choose_dequantized_schedule(const kernel::Contraction& c, int64_t run, const Machine& machine,
                                                 int threads) {
   if (c.matrices.m <= product_tuning::kFewRows) return legal(in_registers(c, machine), true, c, run);
-  return legal(choose_product_schedule(c, machine, threads), false, c, run);
+  return legal(choose_product_schedule(c, machine, {threads}), false, c, run);
 }
 
 }  // namespace lamina::cpu

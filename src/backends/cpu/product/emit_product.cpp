@@ -154,12 +154,13 @@ class CopyEmitter {
     llvm::Value *const from = f_.arg(0), *const to = f_.arg(2), *const count = f_.arg(3);
     const int64_t columns = copy_.vectors * f_.lanes, row_bytes = columns * element_bytes();
     llvm::Value* const blocks = f_.b.CreateUDiv(count, f_.i64(f_.lanes));
-    f_.repeat(blocks, {from, to}, [&](const Values& state) {
-      f_.repeat(f_.i64(copy_.vectors), state, [&](const Values& place) {
+    f_.repeat(f_.i64(copy_.vectors), {from, to}, [&](const Values& columns_of_vector) {
+      f_.repeat(blocks, columns_of_vector, [&](const Values& place) {
         copy_block(place[0], place[1], row_bytes);
-        return Values{f_.at(place[0], f_.b.CreateMul(f_.arg(1), f_.i64(f_.lanes))), f_.at(place[1], f_.i64(f_.vector_bytes()))};
+        return Values{f_.at(place[0], f_.i64(f_.vector_bytes())), f_.at(place[1], f_.i64(f_.lanes * row_bytes))};
       });
-      return Values{f_.at(state[0], f_.i64(f_.vector_bytes())), f_.at(state[1], f_.i64(f_.lanes * row_bytes))};
+      return Values{f_.at(columns_of_vector[0], f_.b.CreateMul(f_.arg(1), f_.i64(f_.lanes))),
+                    f_.at(columns_of_vector[1], f_.i64(f_.vector_bytes()))};
     });
     copy_rest(from, to, blocks, columns, row_bytes);
   }

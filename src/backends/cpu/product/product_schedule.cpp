@@ -72,49 +72,59 @@ constexpr ScheduleField<ProductSchedule, ProductContext> kFields[] = {
 #include "backends/cpu/product/product_fields.def"
 };
 
-// The most sums for which there are fewer loads than multiplications; of equal ones, the most rows.
-int vectors_of_tile(const Machine& machine) {
-  int best = 1, most = 0;
+// The fewest loads for a multiplication, among tiles that are no wider than dst.
+int vectors_of_tile(const Machine& machine, int64_t most_vectors) {
+  int best = 1;
+  double least = 2;
   for (const int vectors : vectors_of(machine)) {
-    const int rows = most_rows(machine, vectors), sums = rows * vectors;
-    if (rows + vectors >= sums || sums <= most) continue;
+    const int rows = most_rows(machine, vectors);
+    const double loads = static_cast<double>(rows + vectors) / (rows * vectors);
+    if (vectors > most_vectors || loads >= least) continue;
     best = vectors;
-    most = sums;
+    least = loads;
   }
   return best;
 }
 
+int64_t vectors_of_dst(const Contraction& c, const ProductSchedule& s) {
+  return parts_of(c.matrices.n, s.vector_bits / (8 * bytes_of_sum(c)));
+}
+
+// The number of its vectors, for the rows of the schedule.
+int widest_tile(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+  int widest = 1;
+  for (const int vectors : vectors_of(machine)) {
+    if (vectors <= vectors_of_dst(c, s) && most_rows(machine, vectors) >= s.rows) widest = vectors;
+  }
+  return widest;
+}
+
 // The weights are read once, in the order in which they are in memory, as far as prefetchers follow.
 void choose_streaming(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
-  s.rows = static_cast<int>(even_block(c.matrices.m, most_rows(machine, vectors_of_tile(machine)), 1));
+  s.vectors = 1;
+  s.rows = static_cast<int>(even_block(c.matrices.m, most_rows(machine, product_tuning::kLeastVectors), 1));
   s.row_block = c.matrices.m;
   s.copies_panels = !may_read_in_place(c);
   s.prefetches = true;
-  s.vectors = 1;
-  for (const int vectors : vectors_of(machine)) {
-    if (!s.copies_panels && most_rows(machine, vectors) >= s.rows) s.vectors = vectors;
-  }
+  if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
   const int64_t columns = panel_columns(c, s);
   s.column_block = s.copies_panels ? columns : even_block(c.matrices.n, parts_of(c.matrices.n, threads), columns);
   s.k_block =
       c.adds ? c.matrices.k : even_block(c.matrices.k, s.copies_panels ? entries_along_k(c) : product_tuning::kStreams, 1);
 }
 
+// A panel of weights stays in the second-level cache while all rows of a unit are multiplied by it, a tile of rows in the first.
 void choose_blocks(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
-  const int64_t bytes = bytes_of_sum(c), columns = panel_columns(c, s);
-  s.copies_rows = c.matrices.src.column_stride == 1;
+  const int64_t columns = panel_columns(c, s);
+  s.prefetches = true;
   s.k_block = c.adds ? c.matrices.k : even_block(c.matrices.k, entries_in_cache(c, machine, s), 1);
-  const int64_t in_cache = machine.caches.second / product_tuning::kShareOfCache / (s.k_block * bytes);
-  s.column_block = even_block(c.matrices.n, std::max(in_cache, columns), columns);
+  s.column_block = c.matrices.n;
   s.row_block = c.matrices.m;
   if (threads == 1) return;
-  const auto blocks_for = [&](int64_t units) {
-    return parts_of(threads * product_tuning::kUnitsPerThread, std::max<int64_t>(units, 1));
-  };
-  const int64_t products = c.matrices.products();
-  s.column_block = std::min(s.column_block, even_block(c.matrices.n, parts_of(c.matrices.n, blocks_for(products)), columns));
-  const int64_t units = products * parts_of(c.matrices.n, s.column_block);
-  s.row_block = even_block(c.matrices.m, parts_of(c.matrices.m, blocks_for(units)), s.rows);
+  const int64_t units = threads * product_tuning::kUnitsPerThread, products = c.matrices.products();
+  s.column_block = even_block(c.matrices.n, parts_of(c.matrices.n, parts_of(units, products)), columns);
+  const int64_t of_columns = products * parts_of(c.matrices.n, s.column_block);
+  s.row_block = even_block(c.matrices.m, parts_of(c.matrices.m, parts_of(units, of_columns)), s.rows);
 }
 
 }  // namespace
@@ -129,16 +139,20 @@ LegalProduct<ProductSchedule, ProductContext> legal_product_schedules(const Cont
   return {{contraction, machine}, kFields};
 }
 
-ProductSchedule choose_product_schedule(const Contraction& c, const Machine& machine, int threads) {
+ProductSchedule choose_product_schedule(const Contraction& c, const Machine& machine, const ProductUse& use) {
   ProductSchedule s;
   s.vector_bits = vector_bits(machine);
-  if (c.matrices.m <= product_tuning::kFewRows) {
-    choose_streaming(c, machine, threads, s);
+  if (!use.packs_ahead && c.matrices.m <= product_tuning::kFewRows) {
+    choose_streaming(c, machine, use.threads, s);
     return s;
   }
-  s.vectors = vectors_of_tile(machine);
+  const bool is_one_tile = c.matrices.m <= most_rows(machine, product_tuning::kLeastVectors);
+  s.rows = static_cast<int>(c.matrices.m);
+  s.vectors = use.vectors > 0 ? use.vectors
+              : is_one_tile   ? widest_tile(c, machine, s)
+                              : vectors_of_tile(machine, vectors_of_dst(c, s));
   s.rows = static_cast<int>(std::min<int64_t>(most_rows(machine, s.vectors), c.matrices.m));
-  choose_blocks(c, machine, threads, s);
+  choose_blocks(c, machine, use.threads, s);
   return s;
 }
 

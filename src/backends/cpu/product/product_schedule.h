@@ -2,9 +2,11 @@
 //
 //   for each unit: row_block rows x column_block columns of dst                      threads take units
 //     for each k_block entries of k                                                  sums are carried over through dst
-//       the weights of the unit          copied, or read in place                    second-level cache
-//       for each tile of rows            copied, or read in place                    first-level cache
-//         for each panel of columns      the register tile (product_code.h)          registers
+//       for each panel of columns        packed ahead, copied, or read in place      second-level cache
+//         for each tile of rows          copied, or read in place                    first-level cache
+//           the register tile (product_code.h)                                       registers
+//
+// or the same with the tiles of rows outside of the panels.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +47,14 @@ struct ProductContext {
 LegalProduct<ProductSchedule, ProductContext> legal_product_schedules(const kernel::Contraction& contraction,
                                                                       const Machine& machine);
 
-// By rules, from the sizes of caches and the number of registers. `threads`: at most.
-ProductSchedule choose_product_schedule(const kernel::Contraction& contraction, const Machine& machine, int threads);
+// How a product is used.
+struct ProductUse {
+  int threads = 1;           // at most
+  bool packs_ahead = false;  // the weights are packed before the product runs
+  int vectors = 0;           // of the panels that they are packed in; 0: not decided yet
+};
+
+// By rules, from the sizes of caches and the number of registers.
+ProductSchedule choose_product_schedule(const kernel::Contraction& contraction, const Machine& machine, const ProductUse& use);
 
 }  // namespace lamina::cpu

@@ -16,8 +16,8 @@ inline constexpr int64_t kFewRows = 16;
 // Bytes of each column that are copied at a time for few rows of dst, if the weights are contiguous along k.
 inline constexpr int64_t kBytesAlongK = 256;
 
-// The fraction of the second-level cache that the copied weights of a unit may use. The rest is for dst and src.
-inline constexpr int64_t kShareOfCache = 2;
+// Of a register tile: narrower ones load too much of src for a multiplication.
+inline constexpr int kLeastVectors = 2;
 
 // Units per thread, so that a late thread delays the others by a fraction.
 inline constexpr int64_t kUnitsPerThread = 4;

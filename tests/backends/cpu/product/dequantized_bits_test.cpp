@@ -110,7 +110,7 @@ class DequantizedBits : public OnDescribedMachine {
       for (const bool is_packed : {false, true}) {
         const int threads = std::vector<int>{1, 2, 3, 7}[random_() % 4];
         const cpu::QuantizedWeights weights(matrix, machine_, schedule, is_packed);
-        const cpu::ProductRunner runner(contraction, machine_, schedule.product, threads, &weights);
+        const cpu::ProductRunner runner(contraction, machine_, schedule.product, threads, {.source = &weights});
         const cpu::Executor executor(cpu::Executor::Kind::workers, threads);
         AlignedBytes packed(weights.packed_bytes()), scratch(runner.scratch_bytes());
         if (is_packed) weights.pack(memory, packed.data(), executor);

@@ -33,12 +33,13 @@ MatrixStack stack_of(int64_t rows, int64_t columns, bool along_columns, int64_t 
   return matrix;
 }
 
-Contraction contraction_of(int64_t m, int64_t k, int64_t n, DataType dtype, const Layout& layout, const Dims& batch = {}) {
+Contraction contraction_of(int64_t m, int64_t k, int64_t n, DataType dtype, const Layout& layout, const Dims& batch = {},
+                           bool has_weights_per_entry = false) {
   Contraction c;
   c.matrices.m = m, c.matrices.k = k, c.matrices.n = n;
   c.matrices.batch = batch;
   c.matrices.src = stack_of(m, k, layout.src_along_k, layout.gap, batch, false, dtype);
-  c.matrices.weights = stack_of(k, n, !layout.weights_along_k, layout.gap, batch, true, dtype);
+  c.matrices.weights = stack_of(k, n, !layout.weights_along_k, layout.gap, batch, !has_weights_per_entry, dtype);
   c.matrices.dst = stack_of(m, n, layout.dst_along_columns, layout.gap, batch, false, dtype);
   c.matrices.bias = MatrixStack{.batch_strides = Dims(batch.size(), 0), .dtype = dtype};
   return c;
@@ -70,13 +71,25 @@ struct Data {
   std::vector<char> src, weights, bias, dst, expected;
 };
 
+// Memory at the start of a cache line.
+class Aligned {
+ public:
+  explicit Aligned(size_t bytes) : memory_(bytes + 64) {}
+  char* data() { return memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64); }
+
+ private:
+  std::vector<char> memory_;
+};
+
 std::vector<char> result_of(const Contraction& c, const Data& data, const cpu::Machine& machine,
-                            const ProductSchedule& schedule, int threads) {
-  const cpu::ProductRunner runner(c, machine, schedule, threads);
-  std::vector<char> dst = data.dst, scratch(runner.scratch_bytes() + 64);
-  char* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
-  runner.run(data.src.data(), data.weights.data(), c.matrices.has_bias ? data.bias.data() : nullptr, dst.data(), aligned,
-             cpu::Executor(cpu::Executor::Kind::workers, threads));
+                            const ProductSchedule& schedule, int threads, bool packs_ahead) {
+  const cpu::ProductRunner runner(c, machine, schedule, threads, {.are_packed_ahead = packs_ahead});
+  const cpu::Executor executor(cpu::Executor::Kind::workers, threads);
+  std::vector<char> dst = data.dst;
+  Aligned scratch(runner.scratch_bytes()), packed(runner.packed_bytes());
+  if (packs_ahead) runner.pack(data.weights.data(), packed.data(), executor);
+  runner.run(data.src.data(), packs_ahead ? packed.data() : data.weights.data(),
+             c.matrices.has_bias ? data.bias.data() : nullptr, dst.data(), scratch.data(), executor);
   return dst;
 }
 
@@ -87,13 +100,14 @@ class ProductBits : public OnDescribedMachine {
     SCOPED_TRACE(kernel::print(c));
     const Data data(c, random_);
     const auto all = cpu::legal_product_schedules(c, machine_);
-    std::vector<ProductSchedule> tried{cpu::choose_product_schedule(c, machine_, 2)};
-    for (int i = 0; i < others; ++i) tried.push_back(all.sample(random_));
-    for (const ProductSchedule& schedule : tried) {
+    const auto expect_expected = [&](const ProductSchedule& schedule, bool packs_ahead) {
       const int threads = 1 + static_cast<int>(random_() % 3);
-      EXPECT_TRUE(result_of(c, data, machine_, schedule, threads) == data.expected)
-          << describe(schedule) << ", " << threads << " threads";
-    }
+      EXPECT_TRUE(result_of(c, data, machine_, schedule, threads, packs_ahead) == data.expected)
+          << describe(schedule) << ", " << threads << " threads" << (packs_ahead ? ", weights packed ahead" : "");
+    };
+    for (const bool packs_ahead : {false, true})
+      expect_expected(cpu::choose_product_schedule(c, machine_, {2, packs_ahead}), packs_ahead);
+    for (int i = 0; i < others; ++i) expect_expected(all.sample(random_), random_() % 2 == 0);
   }
   const cpu::Machine machine_ = machine();
   std::mt19937_64 random_{1};
@@ -117,6 +131,7 @@ TEST_P(ProductBits, AreThoseOfTheChainInEveryLayout) {
       expect_chain(contraction_of(31, 67, 63, dtype, of));
       expect_chain(contraction_of(5, 40, 150, dtype, of));
       expect_chain(contraction_of(7, 19, 37, dtype, of, {2, 3}));
+      expect_chain(contraction_of(7, 19, 37, dtype, of, {2, 3}, true));
     }
   }
 }
@@ -153,7 +168,7 @@ TEST_P(ProductBits, AreTheSameUnderEverySchedule) {
   size_t number = 0;
   for (const ProductSchedule& schedule : cpu::legal_product_schedules(c, machine_)) {
     if (number++ % 7 != 0) continue;
-    ASSERT_TRUE(result_of(c, data, machine_, schedule, 2) == data.expected) << describe(schedule);
+    ASSERT_TRUE(result_of(c, data, machine_, schedule, 2, number % 2 == 0) == data.expected) << describe(schedule);
   }
   EXPECT_GT(number, 100U);
 }
@@ -162,7 +177,7 @@ TEST_P(ProductBits, ByRulesAreOfLegalSchedules) {
   for (const int64_t m : {1, 16, 17, 512}) {
     for (const bool along_k : {false, true}) {
       const Contraction c = contraction_of(m, 768, 3072, DataType::f32, {.weights_along_k = along_k});
-      const ProductSchedule chosen = cpu::choose_product_schedule(c, machine_, 2);
+      const ProductSchedule chosen = cpu::choose_product_schedule(c, machine_, {2});
       EXPECT_LE(chosen.rows, m);
       EXPECT_GT(chosen.k_block, 0);
       EXPECT_LT((chosen.rows + 1) * chosen.vectors, machine_.instructions->registers) << describe(chosen);
@@ -178,7 +193,7 @@ TEST(ProductCode, IsGeneratedForEveryMachine) {
     SCOPED_TRACE(described.name);
     for (const bool along_k : {false, true}) {
       const Contraction c = contraction_of(20, 100, 70, DataType::f32, {.weights_along_k = along_k});
-      const ProductSchedule schedule = cpu::choose_product_schedule(c, described.machine, 2);
+      const ProductSchedule schedule = cpu::choose_product_schedule(c, described.machine, {2});
       EXPECT_NO_THROW(cpu::ProductRunner(c, described.machine, schedule, 2)) << describe(schedule);
     }
   }

@@ -30,12 +30,18 @@ class PanelSource {
   virtual CodeSource tile(const ProductTile& of_floats) const { return source_of(of_floats); }
 };
 
+// Where the weights of a product come from. By default, they are a matrix in memory.
+struct ProductWeights {
+  bool are_packed_ahead = false;        // `run` gets those that `pack` wrote
+  const PanelSource* source = nullptr;  // must outlive the runner; the schedule copies panels
+};
+
 class ProductRunner {
  public:
   // Compiles for `machine`, or gets the code from the cache. Factors, bias and dst have one type, f32 or f64. The schedule is
-  // legal. `threads`: at most. If there is a `source`, it must outlive the runner, and the schedule copies panels.
+  // legal. `threads`: at most.
   ProductRunner(kernel::Contraction contraction, const Machine& machine, const ProductSchedule& schedule, int threads,
-                const PanelSource* source = nullptr);
+                const ProductWeights& weights = {});
 
   ProductRunner(const ProductRunner&) = delete;
   ProductRunner& operator=(const ProductRunner&) = delete;
@@ -45,6 +51,11 @@ class ProductRunner {
   // `scratch`: scratch_bytes() bytes, 64-byte aligned. `bias` may be null if there is none.
   void run(const void* src, const void* weights, const void* bias, void* dst, void* scratch, const Executor& executor) const;
 
+  // 0 if weights are not packed ahead.
+  size_t packed_bytes() const { return weights_.are_packed_ahead ? static_cast<size_t>(packed_matrices_ * packed_matrix_bytes_) : 0; }
+  // `packed`: packed_bytes() bytes, 64-byte aligned.
+  void pack(const void* weights, void* packed, const Executor& executor) const;
+
  private:
   struct Memory {
     const char *src, *weights, *bias;
@@ -53,19 +64,36 @@ class ProductRunner {
   struct Unit;
   struct Rows;
   struct Panel;
+  // The code for panels of one width: register tiles by their number of rows, those that occur, and the copy.
+  struct PanelCode {
+    int64_t columns = 0;
+    std::vector<CompiledCode> tiles;
+    CompiledCode copy;
+  };
   static int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
-  void compile();
-  void compile_tile(int64_t rows);
+  void plan_packed_weights();
+  void plan_scratch();
+  void compile(PanelCode& code, int vectors) const;
+  void compile_tile(PanelCode& code, int64_t rows) const;
+  // Of the panel with this number of columns.
+  const PanelCode& code_of(int64_t columns) const;
   Memory at_entry(const Memory& memory, int64_t entry) const;
   void run_unit(Unit unit) const;
-  void run_rows(const Unit& unit, const Rows& rows) const;
+  void run_by_panels(const Unit& unit) const;
+  void run_by_rows(const Unit& unit) const;
   void run_tile(const Unit& unit, const Rows& rows, const Panel& panel) const;
-  Rows rows_of(const Unit& unit, int64_t row, int64_t count) const;
-  Panel panel_of(const Unit& unit, int64_t column) const;
-  bool is_copied(int64_t columns) const { return schedule_.copies_panels || columns < columns_; }
-  const char* weights_at(const Unit& unit, int64_t column) const;
-  char* copied_panel(const Unit& unit, int64_t column) const;
-  void copy_panels(const Unit& unit) const;
+  template <typename Visit>
+  void for_each_rows(const Unit& unit, const Visit& visit) const;
+  template <typename Visit>
+  void for_each_panel(const Unit& unit, const Visit& visit) const;
+  Panel panel_of(const Unit& unit, int64_t column, int64_t columns) const;
+  // Copies what the schedule copies, to a slot of scratch memory, and where it is then.
+  void copy(const Unit& unit, const Rows& rows, int64_t slot) const;
+  void copy(const Unit& unit, const Panel& panel, int64_t slot) const;
+  Rows at(const Unit& unit, const Rows& rows, int64_t slot) const;
+  Panel at(const Unit& unit, const Panel& panel, int64_t slot) const;
+  bool is_copied(const Panel& panel) const;
+  char* copied_panel(const Unit& unit, int64_t slot) const;
   void copy_panel(const char* from, int64_t columns, int64_t count, char* to) const;
 
   kernel::Contraction contraction_;
@@ -73,14 +101,14 @@ class ProductRunner {
   Machine machine_;
   ProductSchedule schedule_;
   int threads_;
-  const PanelSource* source_;        // null: the weights are in memory
+  ProductWeights weights_;
   int64_t element_bytes_, columns_;  // of an element; of a panel
-  std::vector<CompiledCode> tiles_;  // by rows; those that occur
-  CompiledCode copy_;                // of a panel
-  bool copies_columns_ = false,      // the weights are contiguous along k
-      is_worth_threads_ = false;
+  PanelCode whole_, last_;           // panels; the last one if it has fewer vectors
+  bool is_worth_threads_ = false;
+  int64_t packed_matrices_ = 1, packed_matrix_bytes_ = 0;
+  Dims packed_strides_;           // from one matrix of packed weights to the next, in elements, per batch dim
   int64_t copied_row_bytes_ = 0;  // from one copied row of src to the next
-  size_t rows_bytes_ = 0, panel_bytes_ = 0, panels_bytes_ = 0, tile_bytes_ = 0, thread_bytes_ = 0;
+  size_t rows_bytes_ = 0, all_rows_bytes_ = 0, panel_bytes_ = 0, all_panels_bytes_ = 0, tile_bytes_ = 0, thread_bytes_ = 0;
 };
 
 }  // namespace lamina::cpu

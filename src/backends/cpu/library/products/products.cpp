@@ -16,10 +16,16 @@ using kernel::Contraction;
 
 bool is_generated(DataType dtype) { return dtype == DataType::f32 || dtype == DataType::f64; }
 
+// A result that is narrower than a vector is computed as its transpose.
+bool is_better_transposed(const Contraction& contraction, const Machine& machine) {
+  const int64_t lanes = vector_bits(machine) / (contraction.sum_type() == kernel::Type::f64 ? 64 : 32);
+  return contraction.matrices.n < std::min(lanes, contraction.matrices.m);
+}
+
 class Product final : public Primitive {
  public:
-  Product(const Contraction& contraction, bool swaps_factors, size_t ports, const PrimitiveUse& use)
-      : Product(contraction, swaps_factors, ports, use, host_machine()) {}
+  Product(Contraction contraction, size_t ports, const PrimitiveUse& use)
+      : Product(std::move(contraction), ports, use, dynamic_cast<const Product*>(use.like), host_machine()) {}
 
   const std::string& name() const override { return name_; }
   size_t scratch_bytes() const override { return runner_.scratch_bytes(); }
@@ -28,17 +34,33 @@ class Product final : public Primitive {
     if (swaps_factors_) std::swap(src, weights);
     runner_.run(src, weights, has_bias_ ? args[2] : nullptr, args[ports_], scratch, executor);
   }
+  size_t packed_bytes() const override { return runner_.packed_bytes(); }
+  void pack(std::span<void* const> args, void* packed, void* /*scratch*/, const Executor& executor) const override {
+    runner_.pack(args[1], packed, executor);
+  }
 
  private:
-  Product(const Contraction& contraction, bool swaps_factors, size_t ports, const PrimitiveUse& use, const Machine& machine)
-      : runner_(contraction, machine, choose_product_schedule(contraction, machine, use.threads), use.threads),
-        swaps_factors_(swaps_factors),
+  Product(Contraction contraction, size_t ports, const PrimitiveUse& use, const Product* like, const Machine& machine)
+      : swaps_factors_(is_better_transposed(contraction, machine)),
+        runner_(swaps_factors_ ? kernel::transposed(contraction) : contraction, machine,
+                schedule_for(contraction, use, like, machine), use.threads, {.are_packed_ahead = packs_ahead(use, like)}),
         has_bias_(contraction.matrices.has_bias),
         ports_(ports),
-        name_(join("product, ", describe(runner_.schedule()))) {}
+        name_(join("product, ", describe(runner_.schedule()), packs_ahead(use, like) ? ", weights packed" : "")) {}
 
-  ProductRunner runner_;
+  // The factor that is packed is the step's input 1.
+  bool packs_ahead(const PrimitiveUse& use, const Product* like) const {
+    return like != nullptr ? like->packed_bytes() > 0 : use.packs_weights && !swaps_factors_;
+  }
+  ProductSchedule schedule_for(const Contraction& contraction, const PrimitiveUse& use, const Product* like,
+                               const Machine& machine) const {
+    ProductUse of{use.threads, packs_ahead(use, like)};
+    if (of.packs_ahead && like != nullptr) of.vectors = like->runner_.schedule().vectors;
+    return choose_product_schedule(swaps_factors_ ? kernel::transposed(contraction) : contraction, machine, of);
+  }
+
   bool swaps_factors_;
+  ProductRunner runner_;
   bool has_bias_;
   size_t ports_;  // number of inputs
   std::string name_;
@@ -74,7 +96,7 @@ class DequantizedProduct final : public Primitive {
         zero_points_(step.dequantized->given_zero_points),
         is_packed_(use.packs_weights && !use.in_a_tile),
         weights_(matrix, machine, schedule_, is_packed_),
-        runner_(contraction_, machine, schedule_.product, use.threads, &weights_),
+        runner_(contraction_, machine, schedule_.product, use.threads, {.source = &weights_}),
         name_(join("product by ", kernel::print(matrix), ", ", describe(schedule_))) {}
 
   kernel::QuantizedMemory memory_of(std::span<void* const> args) const {
@@ -97,12 +119,6 @@ class DequantizedProduct final : public Primitive {
   const std::string name_;
 };
 
-// A result that is narrower than a vector is computed as its transpose.
-bool is_better_transposed(const Contraction& contraction, const Machine& machine) {
-  const int64_t lanes = vector_bits(machine) / (contraction.sum_type() == kernel::Type::f64 ? 64 : 32);
-  return contraction.matrices.n < std::min(lanes, contraction.matrices.m);
-}
-
 std::unique_ptr<const Primitive> product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
   if (step.dequantized) return std::make_unique<DequantizedProduct>(step, use);
   const DataType dtype = step.outputs[0].dtype;
@@ -110,10 +126,7 @@ std::unique_ptr<const Primitive> product(const kernel::LibraryStep& step, const 
     return tensor.is_empty_port() || tensor.dtype == dtype;
   });
   if (step.quantized || step.post_ops || !is_generated(dtype) || !has_one_type) return nullptr;
-  Contraction contraction = kernel::contraction_of(step);
-  const bool swaps = is_better_transposed(contraction, host_machine());
-  if (swaps) contraction = kernel::transposed(std::move(contraction));
-  return std::make_unique<Product>(contraction, swaps, step.inputs.size(), use);
+  return std::make_unique<Product>(kernel::contraction_of(step), step.inputs.size(), use);
 }
 
 }  // namespace
