@@ -272,12 +272,21 @@ TEST_F(Execute, ManyThreadsCompileAtOnce) {
   EXPECT_EQ(failed, 0);
 }
 
-TEST_F(Execute, AProductOfRowsThatOverlapIsRefusedByName) {
-  const logical_tensor src(0, data_type::f32, dims{2, 8}, dims{4, 1});
-  const auto weights = f32(1, {8, 4}), dst = f32(2, {2, 4});
-  const partition product = only_partition_of({op(0, op::kind::MatMul, {src, weights}, {dst}, "product")});
-  EXPECT_THAT(failure_of([&] { product.compile({src, weights}, {dst}, cpu_); }),
-              FailsWith(lamina_unimplemented, "elements of src overlap: extents [2, 8], strides [4, 1]"));
+TEST_F(Execute, AProductOfRowsThatOverlapIsComputedOrRefusedByName) {
+  const auto tensors = [](data_type type) {
+    return std::vector<logical_tensor>{{0, type, dims{2, 3}, dims{1, 1}}, {1, type, dims{3, 2}, dims{2, 1}}, {2, type, dims{2, 2}, dims{2, 1}}};
+  };
+  const auto product_of = [](const std::vector<logical_tensor>& t) {
+    return only_partition_of({op(0, op::kind::MatMul, {t[0], t[1]}, {t[2]}, "product")});
+  };
+  const std::vector<logical_tensor> f32s = tensors(data_type::f32);
+  std::vector<float> x{1, 2, 3, 4}, w{1, 0, 0, 1, 2, 5}, y(4);
+  product_of(f32s).compile({f32s[0], f32s[1]}, {f32s[2]}, cpu_)
+      .execute(stream_, {{f32s[0], cpu_, x.data()}, {f32s[1], cpu_, w.data()}}, {{f32s[2], cpu_, y.data()}});
+  EXPECT_EQ(y, (std::vector<float>{7, 17, 10, 23}));
+  const std::vector<logical_tensor> halves = tensors(data_type::bf16);
+  EXPECT_THAT(failure_of([&] { product_of(halves).compile({halves[0], halves[1]}, {halves[2]}, cpu_); }),
+              FailsWith(lamina_unimplemented, "elements of src overlap: extents [2, 3], strides [1, 1]"));
 }
 
 // ---- a norm as small ops
