@@ -243,16 +243,16 @@ void measure(const std::string& text, const Options& options, double peak) {
   const Shape shape = shape_of(text);
   const lamina::kernel::Contraction contraction = contraction_of(shape);
   const lamina::cpu::Machine machine = lamina::cpu::host_machine();
-  const ProductRunner runner(contraction, machine, lamina::cpu::choose_product_schedule(contraction, machine, {options.threads}),
-                             options.threads);
+  const ProductRunner runner(contraction, machine,
+                             lamina::cpu::choose_product_schedule(contraction, machine, {options.threads}), options.threads);
   std::vector<float> src = random_numbers(shape.m * shape.k), weights = random_numbers(shape.k * shape.n);
   std::vector<float> dst(static_cast<size_t>(shape.m * shape.n)), other = dst;
   const ProductRunner ahead(contraction, machine,
                             lamina::cpu::choose_product_schedule(contraction, machine, {options.threads, true}),
                             options.threads, {.are_packed_ahead = true});
   const std::unique_ptr<void, void (*)(void*)> panels(std::aligned_alloc(64, (ahead.packed_bytes() + 63) / 64 * 64), std::free);
-  const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, (std::max(runner.scratch_bytes(), ahead.scratch_bytes()) + 63) / 64 * 64),
-                                                       std::free);
+  const std::unique_ptr<void, void (*)(void*)> scratch(
+      std::aligned_alloc(64, (std::max(runner.scratch_bytes(), ahead.scratch_bytes()) + 63) / 64 * 64), std::free);
   const lamina::cpu::Executor executor(options.threads);
   ahead.pack(weights.data(), panels.get(), executor);
   OneDnn plain(shape, src, weights, other, false), packed(shape, src, weights, other, true);
@@ -290,8 +290,7 @@ int main(int argc, char** argv) {
   const double most = peak(options);
   std::printf("f32, %d threads, peak %.1f GF/s\n", options.threads, most);
   std::printf("%-16s %9s %9s %7s %7s %7s %7s %6s   %s\n", "shape", "us", "packed us", "GF/s", "packed", "oneDNN", "packed",
-              "read",
-              "fraction of oneDNN, of oneDNN with packed weights; packed: of the peak, of reading");
+              "read", "fraction of oneDNN, of oneDNN with packed weights; packed: of the peak, of reading");
   for (const std::string& shape : options.shapes) measure(shape, options, most);
   return 0;
 }

@@ -274,14 +274,16 @@ TEST_F(Execute, ManyThreadsCompileAtOnce) {
 
 TEST_F(Execute, AProductOfRowsThatOverlapIsComputedOrRefusedByName) {
   const auto tensors = [](data_type type) {
-    return std::vector<logical_tensor>{{0, type, dims{2, 3}, dims{1, 1}}, {1, type, dims{3, 2}, dims{2, 1}}, {2, type, dims{2, 2}, dims{2, 1}}};
+    return std::vector<logical_tensor>{
+        {0, type, dims{2, 3}, dims{1, 1}}, {1, type, dims{3, 2}, dims{2, 1}}, {2, type, dims{2, 2}, dims{2, 1}}};
   };
   const auto product_of = [](const std::vector<logical_tensor>& t) {
     return only_partition_of({op(0, op::kind::MatMul, {t[0], t[1]}, {t[2]}, "product")});
   };
   const std::vector<logical_tensor> f32s = tensors(data_type::f32);
   std::vector<float> x{1, 2, 3, 4}, w{1, 0, 0, 1, 2, 5}, y(4);
-  product_of(f32s).compile({f32s[0], f32s[1]}, {f32s[2]}, cpu_)
+  product_of(f32s)
+      .compile({f32s[0], f32s[1]}, {f32s[2]}, cpu_)
       .execute(stream_, {{f32s[0], cpu_, x.data()}, {f32s[1], cpu_, w.data()}}, {{f32s[2], cpu_, y.data()}});
   EXPECT_EQ(y, (std::vector<float>{7, 17, 10, 23}));
   const std::vector<logical_tensor> halves = tensors(data_type::bf16);

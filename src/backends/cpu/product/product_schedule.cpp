@@ -113,7 +113,8 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
       c.adds ? c.matrices.k : even_block(c.matrices.k, s.copies_panels ? entries_along_k(c) : product_tuning::kStreams, 1);
 }
 
-// A panel of weights stays in the second-level cache while all rows of a unit are multiplied by it, a tile of rows in the first.
+// A panel of weights stays in the second-level cache while all rows of a unit are multiplied by it, a tile of rows in the
+// first.
 void choose_blocks(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
   const int64_t columns = panel_columns(c, s);
   s.prefetches = true;

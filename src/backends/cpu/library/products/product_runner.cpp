@@ -109,7 +109,8 @@ void ProductRunner::plan_scratch() {
     // An odd number of lines: neighbouring rows use different sets of a cache.
     copied_row_bytes_ = static_cast<int64_t>(whole_lines(schedule_.k_block * element_bytes_) | kLine);
     rows_bytes_ = static_cast<size_t>(schedule_.rows * copied_row_bytes_);
-    all_rows_bytes_ = rows_bytes_ * (schedule_.panels_first ? slots(std::min(schedule_.row_block, stack_.m), schedule_.rows) : 1);
+    all_rows_bytes_ =
+        rows_bytes_ * (schedule_.panels_first ? slots(std::min(schedule_.row_block, stack_.m), schedule_.rows) : 1);
   }
   if (!weights_.are_packed_ahead) {
     panel_bytes_ = whole_lines(weights_.source != nullptr ? weights_.source->panel_bytes(schedule_.k_block)

@@ -52,7 +52,9 @@ class ProductRunner {
   void run(const void* src, const void* weights, const void* bias, void* dst, void* scratch, const Executor& executor) const;
 
   // 0 if weights are not packed ahead.
-  size_t packed_bytes() const { return weights_.are_packed_ahead ? static_cast<size_t>(packed_matrices_ * packed_matrix_bytes_) : 0; }
+  size_t packed_bytes() const {
+    return weights_.are_packed_ahead ? static_cast<size_t>(packed_matrices_ * packed_matrix_bytes_) : 0;
+  }
   // `packed`: packed_bytes() bytes, 64-byte aligned.
   void pack(const void* weights, void* packed, const Executor& executor) const;
 
