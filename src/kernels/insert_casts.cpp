@@ -20,6 +20,11 @@ bool is_read_in_part(OpKind kind) {
   return nest == LoopNest::sliced || nest == LoopNest::gathered || nest == LoopNest::scattered || nest == LoopNest::windows;
 }
 
+// A stride of 0 says nothing about a tensor without elements.
+bool is_broadcast(const LogicalTensor& tensor, size_t axis) {
+  return tensor.has_strides() && tensor.strides[axis] == 0 && tensor.element_count() != 0;
+}
+
 // The strides of a copy of the tensor without gaps, with its order of axes. Axes along which it is broadcast remain so.
 Dims packed_strides(const LogicalTensor& tensor) {
   const Dims& shape = *tensor.shape;
@@ -30,7 +35,7 @@ Dims packed_strides(const LogicalTensor& tensor) {
   Dims strides(shape.size(), 0);
   int64_t stride = 1;
   for (size_t i = axes.size(); i-- > 0;) {
-    if (tensor.strides[axes[i]] == 0) continue;
+    if (is_broadcast(tensor, axes[i])) continue;
     strides[axes[i]] = stride;
     stride *= std::max<int64_t>(shape[axes[i]], 1);
   }
@@ -188,9 +193,9 @@ class Inserter {
     FusionGroup group;
     DimMap map;
     for (size_t axis = 0; axis < tensor.shape->size(); ++axis) {
-      const bool is_broadcast = tensor.has_strides() && tensor.strides[axis] == 0;
-      group.extents.push_back(is_broadcast ? 1 : (*tensor.shape)[axis]);
-      map.push_back({static_cast<int>(axis), is_broadcast ? 0 : 1});
+      const bool is_one = is_broadcast(tensor, axis);
+      group.extents.push_back(is_one ? 1 : (*tensor.shape)[axis]);
+      map.push_back({static_cast<int>(axis), is_one ? 0 : 1});
     }
     group.inner.assign(group.extents.size(), false);
     groups_.push_back(std::move(group));

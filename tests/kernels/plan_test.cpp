@@ -11,6 +11,7 @@
 namespace lamina::kernel {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using testing::GraphBuilder;
 using ::testing::HasSubstr;
@@ -273,6 +274,23 @@ TEST(Lower, WhatNobodyAsksForIsNotComputed) {
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(all[0].kernel.args.size(), 4u);
   EXPECT_EQ(one[0].kernel.args.size(), 2u);
+}
+
+// A stride of 0 along an axis of extent 0 does not make its elements one.
+TEST(Casts, OfTensorsWithoutElementsVisitNone) {
+  GraphBuilder g;
+  const uint64_t src = g.input(DataType::f16, {4, 0}, {3, 0}), weights = g.input(DataType::f16, {0, 5});
+  g.op(OpKind::MatMul, {src, weights}, {}, DataType::f16);
+  Library library;
+  library.narrow = DataType::f16;
+  int casts_of_nothing = 0;
+  for (const PlanStep& step : plan_of(with_strides(g.finish()), with_library(library)).steps) {
+    const auto* const kernel_step = std::get_if<KernelStep>(&step);
+    if (kernel_step == nullptr || kernel_step->kernel.args[0].dtype != DataType::f16) continue;
+    EXPECT_THAT(kernel_step->kernel.extents, Contains(0)) << print(kernel_step->kernel);
+    ++casts_of_nothing;
+  }
+  EXPECT_EQ(casts_of_nothing, 2);
 }
 
 }  // namespace
