@@ -16,15 +16,19 @@ int most_rows_in_registers(const Machine& machine, int vectors) {
   return (machine.instructions->registers - 2 - 2 * vectors) / vectors;
 }
 
-// One tile of rows if it fits, on the panel of one unit, which streams from memory.
+// For one row, each vector needs registers for its sum, scales, words and weights; the constants need one more for each.
+int most_vectors(const Machine& machine) {
+  return std::min(product_tuning::kDequantizedVectors, machine.instructions->registers / 5);
+}
+
+// As few tiles of rows as have two vectors or more, on the panel of one unit, which streams from memory.
 ProductSchedule in_registers(const kernel::Contraction& c, const Machine& machine) {
   ProductSchedule s;
   s.vector_bits = vector_bits(machine);
-  const int64_t tiles = parts_of(c.matrices.m, most_rows_in_registers(machine, 1));
+  const int64_t tiles = parts_of(c.matrices.m, most_rows_in_registers(machine, 2));
   s.rows = static_cast<int>(parts_of(c.matrices.m, tiles));
   s.vectors = 1;
-  while (s.vectors < product_tuning::kDequantizedVectors && most_rows_in_registers(machine, s.vectors + 1) >= s.rows)
-    ++s.vectors;
+  while (s.vectors < most_vectors(machine) && most_rows_in_registers(machine, s.vectors + 1) >= s.rows) ++s.vectors;
   s.row_block = c.matrices.m;
   s.column_block = panel_columns(c, s);
   s.prefetches = true;
