@@ -46,6 +46,14 @@ Graph maximum_graph(DataType dtype, const Dims& shape) {
   return g.finish();
 }
 
+Graph norm_of_sums_by_index() {
+  GraphBuilder g;
+  const auto rows = g.input(bf16, {90, 300}), indices = g.input(DataType::s64, {90});
+  const auto sums = g.op(OpKind::ScatterAdd, {rows, indices}, {{"extent", int64_t{6}}});
+  g.op(OpKind::LayerNorm, {sums}, {{"use_affine", false}, {"keep_stats", false}});
+  return g.finish();
+}
+
 const std::vector<ScheduledOnGpu>& scheduled_kernels() {
   static const std::vector<ScheduledOnGpu> all{
       {"norm_of_a_warp", [] { return norm_graph(f32, 5, 300); }},
@@ -58,6 +66,7 @@ const std::vector<ScheduledOnGpu>& scheduled_kernels() {
       {"across_rows", [] { return softmax_graph(f32, {100, 12}, 0); }},
       {"several_blocks_across_rows", [] { return softmax_graph(f32, {700, 5}, 0); }},
       {"maximum_of_zeros", [] { return maximum_graph(f32, {4, 260}); }},
+      {"norm_of_sums_by_index", norm_of_sums_by_index},
       {"elementwise", [] { return unary_graph(OpKind::GELU, f32, {7, 24}); }},
   };
   return all;
