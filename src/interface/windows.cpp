@@ -10,7 +10,8 @@ namespace lamina {
 
 namespace {
 
-constexpr int64_t kMostTapsInARow = 32;  // that a kernel reads one after the other; the sums of windows depend on it
+constexpr int64_t kMostTapsInARow = 32;    // that a kernel reads one after the other; the sums of windows depend on it
+constexpr int64_t kMostNumbers = 1 << 24;  // of taps: floats count them exactly
 
 struct Tap {
   int64_t pixel = 0;
@@ -21,6 +22,10 @@ using TapsOfOutput = std::vector<std::vector<Tap>>;
 
 // ---- forward
 
+bool is_pool(const OpView& view) { return view.op().has_attribute("kernel"); }
+bool excludes_pad(const OpView& view) { return view.op().has_attribute("exclude_pad") && view.attribute<bool>("exclude_pad"); }
+
+// The windows over `image` at `positions`.
 AxisTaps window_axis(const OpView& view, size_t axis, const Dims& image, const Dims& positions) {
   const size_t rank = image.size();
   const Dims kernel = per_axis(view, "kernel", rank, 1);
@@ -29,6 +34,12 @@ AxisTaps window_axis(const OpView& view, size_t axis, const Dims& image, const D
   taps.step = per_axis(view, "dilations", rank, 1)[axis];
   taps.first = -resolved_pads(view, image, kernel).begin[axis];
   taps.divisor = static_cast<float>(taps.count);
+  if (!excludes_pad(view) || taps.reads_all()) return taps;
+  for (int64_t o = 0; o < taps.outputs; ++o) {
+    int64_t inside = 0;
+    for (int64_t k = 0; k < taps.count; ++k) inside += taps.pixel(o, k) >= 0 ? 1 : 0;
+    taps.inside.push_back(static_cast<float>(inside));
+  }
   return taps;
 }
 
@@ -62,36 +73,19 @@ TapsOfOutput resampled_axis(const OpView& view, int64_t inputs, int64_t outputs)
 
 // ---- tables
 
-TapsOfOutput listed(const AxisTaps& axis) {
-  TapsOfOutput taps(static_cast<size_t>(axis.outputs));
-  for (int64_t o = 0; o < axis.outputs; ++o) {
-    for (int64_t k = 0; k < axis.count; ++k) {
-      const double weight = axis.weights.empty() ? 1 : axis.weights[static_cast<size_t>(k * axis.outputs + o)];
-      if (const int64_t pixel = axis.pixel(o, k); pixel >= 0) taps[static_cast<size_t>(o)].push_back({pixel, weight, k});
-    }
-  }
-  return taps;
-}
-
 // Replaces a table of pixels whose entries have equal distances.
 void without_regular_table(AxisTaps& axis) {
-  const auto at = [&](int64_t k, int64_t o) {
-    return static_cast<int64_t>(axis.pixels[static_cast<size_t>(k * axis.outputs + o)]);
-  };
   if (axis.pixels.empty()) return;
-  const int64_t first = at(0, 0), stride = axis.outputs > 1 ? at(0, 1) - first : 1,
-                step = axis.count > 1 ? at(1, 0) - first : 0;
+  const int64_t first = axis.pixel(0, 0), stride = axis.outputs > 1 ? axis.pixel(1, 0) - first : 1,
+                step = axis.count > 1 ? axis.pixel(0, 1) - first : 0;
   for (int64_t k = 0; k < axis.count; ++k)
     for (int64_t o = 0; o < axis.outputs; ++o)
-      if (at(k, o) < 0 || at(k, o) != first + o * stride + k * step) return;
+      if (axis.pixel(o, k) < 0 || axis.pixel(o, k) != first + o * stride + k * step) return;
   axis.first = first, axis.stride = stride, axis.step = step;
   axis.pixels.clear();
 }
 
 AxisTaps tabulated(const TapsOfOutput& taps, int64_t inputs) {
-  constexpr int64_t kMostPixels = 1 << 24;  // floats count them exactly
-  if (inputs > kMostPixels)
-    throw Error(Status::unimplemented, join("a spatial axis has ", inputs, " positions, allowed is ", kMostPixels));
   AxisTaps axis{.inputs = inputs, .outputs = static_cast<int64_t>(taps.size()), .count = 0};
   bool is_weighted = false, is_numbered = false;
   for (const std::vector<Tap>& of_output : taps) axis.count = std::max(axis.count, static_cast<int64_t>(of_output.size()));
@@ -100,9 +94,9 @@ AxisTaps tabulated(const TapsOfOutput& taps, int64_t inputs) {
   for (size_t o = 0; o < taps.size(); ++o)
     for (size_t k = 0; k < taps[o].size(); ++k) {
       const size_t entry = k * taps.size() + o;
-      axis.pixels[entry] = static_cast<float>(taps[o][k].pixel);
+      axis.pixels[entry] = taps[o][k].pixel;
       axis.weights[entry] = static_cast<float>(taps[o][k].weight);
-      axis.numbers[entry] = static_cast<float>(taps[o][k].number);
+      axis.numbers[entry] = taps[o][k].number;
       is_weighted = is_weighted || taps[o][k].weight != 1;
       is_numbered = is_numbered || taps[o][k].number != static_cast<int64_t>(k);
     }
@@ -115,57 +109,65 @@ AxisTaps tabulated(const TapsOfOutput& taps, int64_t inputs) {
 // ---- gradients
 
 // The positions of the output that read each position of the input. Outputs with fewer taps than others have larger weights.
-TapsOfOutput reversed(const TapsOfOutput& taps, int64_t inputs, bool shares, double divisor) {
-  TapsOfOutput readers(static_cast<size_t>(inputs));
-  for (size_t o = 0; o < taps.size(); ++o)
-    for (const Tap& tap : taps[o]) {
-      const double share = shares ? divisor / static_cast<double>(taps[o].size()) : 1;
-      readers[static_cast<size_t>(tap.pixel)].push_back({static_cast<int64_t>(o), tap.weight * share, tap.number});
+TapsOfOutput readers_of(const AxisTaps& window, double divisor) {
+  TapsOfOutput readers(static_cast<size_t>(window.inputs));
+  for (int64_t o = 0; o < window.outputs; ++o)
+    for (int64_t k = 0; k < window.count; ++k) {
+      const int64_t pixel = window.pixel(o, k);
+      if (pixel < 0) continue;
+      const double share = divisor / static_cast<double>(window.divisor_of(o));
+      readers[static_cast<size_t>(pixel)].push_back({o, static_cast<double>(window.weight(o, k)) * share, k});
     }
   return readers;
 }
 
-AxisTaps gradient_axis(const AxisTaps& window, bool excludes_pad) {
-  const bool shares = excludes_pad && !window.reads_all();
-  const bool is_regular = window.pixels.empty() && window.weights.empty() && window.stride == 1;
-  if (is_regular && !shares &&
-      window.count <= window.outputs) {  // the positions that read a pixel are as regular as the windows
+// All sums are divided by the largest divisor, which most positions have: their weights are 1.
+AxisTaps gradient_axis(const AxisTaps& window) {
+  const bool is_regular = window.pixels.empty() && window.weights.empty() && window.inside.empty() && window.stride == 1;
+  if (is_regular && window.count <= window.outputs) {  // the positions that read a pixel are as regular as the windows
     AxisTaps axis = window;
     axis.inputs = window.outputs, axis.outputs = window.inputs;
-    axis.step = -window.step, axis.first = -window.first;
+    axis.first = -window.first - (window.count - 1) * window.step;
+    axis.counts_down = true;
     return axis;
   }
-  AxisTaps axis = tabulated(reversed(listed(window), window.inputs, shares, static_cast<double>(window.count)), window.outputs);
-  axis.divisor = window.divisor;
+  float divisor = window.divisor;
+  if (!window.inside.empty()) divisor = std::max(1.0F, *std::max_element(window.inside.begin(), window.inside.end()));
+  AxisTaps axis = tabulated(readers_of(window, static_cast<double>(divisor)), window.outputs);
+  axis.divisor = divisor;
   return axis;
 }
 
-bool is_pool(const OpView& view) { return view.op().has_attribute("kernel"); }
-bool excludes_pad(const OpView& view) { return view.op().has_attribute("exclude_pad") && view.attribute<bool>("exclude_pad"); }
-bool is_gradient(const OpView& view) {
-  return port_position(view.schema().inputs, view.op().attributes, "diff_dst") < view.input_count();
-}
-
-// The windows over `image` at `positions`.
-AxisTaps window_with_counts(const OpView& view, size_t axis, const Dims& image, const Dims& positions) {
-  AxisTaps taps = window_axis(view, axis, image, positions);
-  if (!excludes_pad(view) || taps.reads_all()) return taps;
-  for (const std::vector<Tap>& of_output : listed(taps)) taps.inside.push_back(static_cast<float>(of_output.size()));
-  return taps;
+// The taps of the op, or of the op whose gradient it is.
+Windows windows_forward(const OpView& view) {
+  const bool is_gradient = is_window_gradient(view);
+  const LogicalTensor &image = is_gradient ? *view.output_at(0) : *view.input_at(0),
+                      &positions = is_gradient ? *view.input("diff_dst") : *view.output_at(0);
+  const Dims from = spatial_extents(view, *image.shape), to = spatial_extents(view, *positions.shape);
+  Windows windows;
+  for (size_t axis = 0; axis < from.size(); ++axis)
+    windows.axes.push_back(is_pool(view) ? window_axis(view, axis, from, to)
+                                         : tabulated(resampled_axis(view, from[axis], to[axis]), from[axis]));
+  return windows;
 }
 
 }  // namespace
 
 int64_t AxisTaps::pixel(int64_t output, int64_t tap) const {
-  if (!pixels.empty()) return static_cast<int64_t>(pixels[static_cast<size_t>(tap * outputs + output)]);
+  if (!pixels.empty()) return pixels[entry(output, tap)];
   const int64_t at = output * stride + tap * step + first;
   return at >= 0 && at < inputs ? at : -1;
 }
 
+int64_t AxisTaps::number(int64_t output, int64_t tap) const {
+  if (!numbers.empty()) return numbers[entry(output, tap)];
+  return counts_down ? count - 1 - tap : tap;
+}
+
 bool AxisTaps::may_be_before(int64_t tap) const {
   if (pixels.empty()) return tap * step + first < 0;
-  const auto begin = pixels.begin() + static_cast<std::ptrdiff_t>(tap * outputs);
-  return std::find(begin, begin + static_cast<std::ptrdiff_t>(outputs), -1.0F) != begin + static_cast<std::ptrdiff_t>(outputs);
+  const auto begin = pixels.begin() + static_cast<std::ptrdiff_t>(tap * outputs), end = begin + outputs;
+  return std::find(begin, end, -1) != end;
 }
 
 bool AxisTaps::may_be_after(int64_t tap) const {
@@ -186,21 +188,22 @@ int64_t Windows::taps() const {
 
 bool Windows::are_loops() const { return taps() > kMostTapsInARow; }
 
+bool is_window_gradient(const OpView& view) {
+  return port_position(view.schema().inputs, view.op().attributes, "diff_dst") < view.input_count();
+}
+
 Windows forward_windows_of(const OpView& view) {
-  const LogicalTensor &image = is_gradient(view) ? *view.output_at(0) : *view.input_at(0),
-                      &positions = is_gradient(view) ? *view.input("diff_dst") : *view.output_at(0);
-  const Dims from = spatial_extents(view, *image.shape), to = spatial_extents(view, *positions.shape);
-  Windows windows;
-  for (size_t axis = 0; axis < from.size(); ++axis)
-    windows.axes.push_back(is_pool(view) ? window_with_counts(view, axis, from, to)
-                                         : tabulated(resampled_axis(view, from[axis], to[axis]), from[axis]));
+  Windows windows = windows_forward(view);
+  if (windows.taps() > kMostNumbers)
+    throw Error(Status::unimplemented, place_of(view.op(), "attribute kernel"),
+                join("windows have ", windows.taps(), " positions, allowed is at most ", kMostNumbers));
   return windows;
 }
 
 Windows windows_of(const OpView& view) {
-  Windows windows = forward_windows_of(view);
-  if (!is_gradient(view)) return windows;
-  for (AxisTaps& axis : windows.axes) axis = gradient_axis(axis, excludes_pad(view));
+  Windows windows = windows_forward(view);
+  if (!is_window_gradient(view)) return windows;
+  for (AxisTaps& axis : windows.axes) axis = gradient_axis(axis);
   return windows;
 }
 

@@ -15,15 +15,25 @@ namespace lamina {
 struct AxisTaps {
   int64_t inputs = 1, outputs = 1, count = 1;
   int64_t stride = 1, step = 0, first = 0;
-  std::vector<float> pixels = {}, weights = {};  // empty weights: all are 1
-  // of a gradient: the number that the window which is read has for this position; empty: that of the tap
-  std::vector<float> numbers = {};
-  std::vector<float> inside = {};  // per output: how many taps read a position
-  float divisor = 1;               // of the sums, without attribute exclude_pad
+  std::vector<int64_t> pixels = {};
+  std::vector<float> weights = {};  // empty: all are 1
+  // Of a gradient: the number that the window which is read has for this position. Without a table it is that of the tap, or
+  // counts down from the last tap to the first.
+  std::vector<int64_t> numbers = {};
+  bool counts_down = false;
+  std::vector<float> inside = {};  // with attribute exclude_pad, per output: how many taps read a position
+  float divisor = 1;               // of the sums otherwise
+
+  int64_t pixel(int64_t output, int64_t tap) const;  // -1: none
+  float weight(int64_t output, int64_t tap) const { return weights.empty() ? 1 : weights[entry(output, tap)]; }
+  int64_t number(int64_t output, int64_t tap) const;
+  float divisor_of(int64_t output) const { return inside.empty() ? divisor : inside[static_cast<size_t>(output)]; }
 
   bool reads_all() const;                                                  // no tap is outside
-  int64_t pixel(int64_t output, int64_t tap) const;                        // -1: none
   bool may_be_before(int64_t tap) const, may_be_after(int64_t tap) const;  // some output reads outside on that side
+
+ private:
+  size_t entry(int64_t output, int64_t tap) const { return static_cast<size_t>(tap * outputs + output); }
 };
 
 struct Windows {
@@ -37,7 +47,10 @@ struct Windows {
 // The taps of the op: of a gradient, the positions of diff_dst that each position of diff_src reads. All shapes are known.
 Windows windows_of(const OpView& view);
 
-// The windows of a pool's gradient: the positions of src that each position of diff_dst had read.
+bool is_window_gradient(const OpView& view);
+
+// The windows of MaxPool's gradient: the positions of src that each position of diff_dst had read. Throws Error if they have
+// more taps than floats count.
 Windows forward_windows_of(const OpView& view);
 
 }  // namespace lamina

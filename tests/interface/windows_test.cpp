@@ -17,9 +17,7 @@ using Seen = std::tuple<int64_t, float>;  // position, weight
 std::vector<Seen> taps_of(const AxisTaps& axis, int64_t output) {
   std::vector<Seen> seen;
   for (int64_t k = 0; k < axis.count; ++k) {
-    const auto entry = static_cast<size_t>(k * axis.outputs + output);
-    if (const int64_t pixel = axis.pixel(output, k); pixel >= 0)
-      seen.emplace_back(pixel, axis.weights.empty() ? 1 : axis.weights[entry]);
+    if (const int64_t pixel = axis.pixel(output, k); pixel >= 0) seen.emplace_back(pixel, axis.weight(output, k));
   }
   return seen;
 }
@@ -68,15 +66,34 @@ TEST(Windows, OfAGradientAreThoseThatReadItsPosition) {
   attributes["exclude_pad"] = false;
   const AxisTaps regular = axis_of(OpKind::AvgPoolBackward, {{1, 3, 1}}, attributes);
   EXPECT_THAT(regular.pixels, IsEmpty());
-  EXPECT_THAT(taps_of(regular, 0), ElementsAre(Seen{1, 1}, Seen{0, 1}));
+  EXPECT_THAT(taps_of(regular, 0), ElementsAre(Seen{0, 1}, Seen{1, 1}));
+}
+
+TEST(Windows, OfAGradientAreDividedByTheLargestNumberOfPositionsInside) {
+  // image 0 1, windows of three positions centred at 0 and 1: each contains both positions of the image
+  Attributes attributes = line(3, 1, 1, 1);
+  attributes["src_shape"] = Dims{1, 2, 1};
+  attributes["exclude_pad"] = true;
+  const AxisTaps axis = axis_of(OpKind::AvgPoolBackward, {{1, 2, 1}}, attributes);
+  EXPECT_THAT(axis.weights, IsEmpty());
+  EXPECT_EQ(axis.divisor, 2);
 }
 
 TEST(Windows, OfAGradientKnowThePlaceInEachWindow) {
   // image 0 1 2 3, windows 0 1 2 and 2 3: position 2 is the last of the first and the first of the second
   const AxisTaps axis = axis_of(OpKind::MaxPoolBackward, {{1, 4, 1}, {1, 2, 1}}, line(3, 2, 0, 1));
   EXPECT_THAT(taps_of(axis, 2), ElementsAre(Seen{0, 1}, Seen{1, 1}));
-  EXPECT_EQ(axis.numbers[2], 2);
-  EXPECT_EQ(axis.numbers[4 + 2], 0);
+  EXPECT_EQ(axis.number(2, 0), 2);
+  EXPECT_EQ(axis.number(2, 1), 0);
+}
+
+TEST(Windows, OfARegularGradientCountDown) {
+  // image 0 1 2, windows 0 1 and 1 2: position 1 is the last of the first and the first of the second
+  const AxisTaps axis = axis_of(OpKind::MaxPoolBackward, {{1, 3, 1}, {1, 2, 1}}, line(2, 1, 0, 0));
+  EXPECT_THAT(axis.pixels, IsEmpty());
+  EXPECT_THAT(taps_of(axis, 1), ElementsAre(Seen{0, 1}, Seen{1, 1}));
+  EXPECT_EQ(axis.number(1, 0), 1);
+  EXPECT_EQ(axis.number(1, 1), 0);
 }
 
 TEST(Windows, ResampleWithoutATableIfStepsAreEqual) {

@@ -1,7 +1,8 @@
 // Searches for faults in random graphs, for any number of graphs:
 //
-//   random_graphs [--graphs N] [--seed S] [--engine cpu|opencl] [--out DIR] [--table] [--only-write]
+//   random_graphs [--graphs N] [--seed S] [--engine cpu|kernels|opencl] [--out DIR] [--table] [--only-write]
 //
+// Engine `kernels` is the CPU without a primitive library: every op that has a kernel runs in it.
 // A sum of values that cancel almost completely may be reported as a fault although it is none: the message shows both numbers.
 // A graph with a fault is reduced to few ops and written to DIR as a dump that `lamina replay --check` runs. The exit status is
 // 1 if a fault was found.
@@ -14,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "backends/cpu/support/kernels_alone.h"
 #include "interface/json/json.h"
 #include "interface/status.h"
 #include "random/drawn.h"
@@ -53,8 +55,8 @@ void tell_drawn(const Drawn& drawn) {
 
 int run(const Options& options) {
   std::shared_ptr<const Backend> gpu;
-  if (options.engine != "cpu") gpu = open_gpu_backend(options.engine);
-  const Backend& backend = gpu ? *gpu : cpu_backend();
+  if (options.engine != "cpu" && options.engine != "kernels") gpu = open_gpu_backend(options.engine);
+  const Backend& backend = gpu ? *gpu : options.engine == "kernels" ? kernels_alone() : cpu_backend();
   size_t faults = 0, kernels = 0;
   std::map<std::string, size_t> partitions;
   Drawn drawn;
@@ -88,7 +90,7 @@ int main(int argc, char** argv) {
   app.add_option("--graphs", options.graphs, "how many");
   app.add_option("--seed", options.seed, "of the first; the next has the next number");
   app.add_option("--most-ops", options.wanted.most_ops, "of a graph")->check(CLI::Range(1, 1000));
-  app.add_option("--engine", options.engine, "cpu, cuda or opencl, the last two with :N for a device");
+  app.add_option("--engine", options.engine, "cpu, kernels, cuda or opencl, the last two with :N for a device");
   app.add_option("--out", options.out, "folder for graphs with a fault")->check(CLI::ExistingDirectory);
   app.add_flag("--table", options.table, "print how often each op kind, type and layout was drawn, and what never was");
   app.add_flag("--only-write", options.only_write, "write all graphs to --out, run none");

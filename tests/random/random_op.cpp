@@ -89,8 +89,8 @@ std::vector<int64_t> random_list(const OpSchema& schema, std::string_view name, 
   if (name == "sizes") return per_axis(spatial, 1, 9, rng);
   if (name == "strides") return per_axis(spatial, 1, 2, rng);
   if (name == "dilations") return per_axis(spatial, 1, rng.one_in(3) ? 2 : 1, rng);
-  if (name == "kernel") return per_axis(spatial, 1, 3, rng);
-  if (name == "pads_begin" || name == "pads_end") return per_axis(spatial, 0, 1, rng);
+  if (name == "kernel") return per_axis(spatial, 1, rng.one_in(4) ? 8 : 3, rng);
+  if (name == "pads_begin" || name == "pads_end") return per_axis(spatial, 0, rng.one_in(4) ? 4 : 1, rng);
   if (name == "output_mask") return {rng.below(2), rng.below(2), 1};
   return std::get<std::vector<int64_t>>(schema.find_attribute(name)->default_value.value_or(std::vector<int64_t>{1}));
 }

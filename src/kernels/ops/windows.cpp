@@ -8,6 +8,7 @@
 #include <map>
 
 #include "interface/shape_rules.h"
+#include "interface/status.h"
 #include "kernels/op_lowering.h"
 
 namespace lamina::kernel {
@@ -39,6 +40,28 @@ class Taps {
   using Term = std::function<Value(const Tap&)>;
   Value sum(const Term& term) { return over(Reduction::sum, 0, term); }
   Value maximum(const Term& term) { return over(Reduction::maximum, -kInfinity, term); }
+  // The sum of terms of which some outputs have many and most have few. The sum of many may be as small as a term after larger
+  // partial sums, whose roundings would be visible. So each term is cut: its high part is a multiple of one power of two for
+  // all taps, with so few bits that the sum of these parts is exact.
+  Value accurate_sum(const Term& of_tap) {
+    constexpr int64_t kFew = 9;
+    constexpr double kLarge = 0x1p100;  // beyond it, cutting might overflow
+    const int64_t count = windows_.taps();
+    if (count <= kFew || is_empty()) return sum(of_tap);
+    const Term term = once_per_tap(of_tap);
+    const Value largest = maximum([&](const Tap& tap) { return abs(term(tap)); }), is_cut = less(largest, kLarge);
+    const Value grid = select(is_cut, largest * static_cast<double>(2 * count), 0);
+    const Term high = once_per_tap([&](const Tap& tap) { return (term(tap) + grid) - grid; });
+    const Value total = sum(high), rest = sum([&](const Tap& tap) { return term(tap) - high(tap); });
+    return k.select(is_cut, total + rest, total);
+  }
+  // `term`, computed once for each tap.
+  static Term once_per_tap(Term term) {
+    return [term = std::move(term), known = std::map<Tap, Value>()](const Tap& tap) mutable {
+      Value& value = known[tap];
+      return value ? value : value = term(tap);
+    };
+  }
   Value weighted_sum(const Image& image) {
     const auto weighted = [&](const Tap& tap, Value before) {
       const Value weight = weight_of(tap), value = load(image, tap, 0);
@@ -180,9 +203,8 @@ class Taps {
 
   // Loops over windows inside the image read it with constant strides.
   bool loads_without_index() const {
-    return are_loops_ && std::all_of(windows_.axes.begin(), windows_.axes.end(), [](const AxisTaps& axis) {
-             return axis.pixels.empty() && axis.step >= 0 && axis.reads_all();
-           });
+    return are_loops_ && std::all_of(windows_.axes.begin(), windows_.axes.end(),
+                                     [](const AxisTaps& axis) { return axis.pixels.empty() && axis.reads_all(); });
   }
 
   template <typename AddArg>
@@ -246,14 +268,21 @@ class Taps {
   }
 
   Value pixel(size_t axis, int64_t tap) {
+    const AxisTaps& taps = windows_.axes[axis];
+    constexpr int64_t kMost = 1 << 24;  // floats count them exactly
+    if (taps.inputs > kMost)
+      throw Error(Status::unimplemented, place_of(op_.op()),
+                  join("a spatial axis has ", taps.inputs, " positions, allowed is at most ", kMost));
     return once(pixels_, axis, tap, [&] {
-      return k.cast(k.cast(entry_of_table("pixels", axis, windows_.axes[axis].pixels, tap), Type::s32), Type::s64);
+      return k.cast(k.cast(entry_of_table("pixels", axis, as_floats(taps.pixels), tap), Type::s32), Type::s64);
     });
   }
   Value number_along(size_t axis, int64_t tap) {
     const AxisTaps& taps = windows_.axes[axis];
-    if (!taps.numbers.empty()) return entry_of_table("numbers", axis, taps.numbers, tap);
-    return are_loops_ ? k.cast(k.index(along_taps(axis)), Type::f32) : k.constant(static_cast<double>(tap), Type::f32);
+    if (!taps.numbers.empty()) return entry_of_table("numbers", axis, as_floats(taps.numbers), tap);
+    if (!are_loops_) return k.constant(static_cast<double>(taps.number(0, tap)), Type::f32);
+    const Value index = k.cast(k.index(along_taps(axis)), Type::f32);
+    return taps.counts_down ? static_cast<double>(taps.count - 1) - index : index;
   }
 
   // The product of the axes' weights; none if all are 1.
@@ -269,6 +298,8 @@ class Taps {
     }
     return product;
   }
+
+  static std::vector<float> as_floats(const std::vector<int64_t>& entries) { return {entries.begin(), entries.end()}; }
 
   // An entry of a table per tap and output.
   Value entry_of_table(const char* what, size_t axis, const std::vector<float>& table, int64_t tap) {
@@ -306,11 +337,7 @@ void max_pool(OpLowering& op) {
 void find_maxima(OpLowering& op) {
   Taps taps(op, forward_windows_of(op.view()));
   const Image src = taps.image(0);
-  std::map<Taps::Tap, Value> loaded;
-  const auto load = [&](const Taps::Tap& tap) {
-    Value& value = loaded[tap];
-    return value ? value : value = taps.load(src, tap, -kInfinity);
-  };
+  const Taps::Term load = Taps::once_per_tap([&](const Taps::Tap& tap) { return taps.load(src, tap, -kInfinity); });
   const Value largest = taps.maximum(load);
   op.carry(0, taps.first([&](const Taps::Tap& tap) {
     Builder& k = op.k;
@@ -328,7 +355,7 @@ void max_pool_backward(OpLowering& op) {
   const Image maxima = taps.image_ahead(kDiffDst), diff_dst = taps.image(kDiffDst);
   Dims counts;
   for (const AxisTaps& axis : forward_windows_of(op.view()).axes) counts.push_back(axis.count);
-  op.out(0, taps.sum([&](const Taps::Tap& tap) {
+  op.out(0, taps.accurate_sum([&](const Taps::Tap& tap) {
     const Value is_here = op.k.map(MapOp::equal, taps.number_of(tap, counts), op.k.cast(taps.load(maxima, tap, -1), Type::f32));
     return select(is_here, taps.load(diff_dst, tap, 0), 0);
   }));

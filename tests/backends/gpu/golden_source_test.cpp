@@ -44,6 +44,13 @@ TEST(GoldenSource, FewRowsSharedByTeams) {
   expect_golden("layer_norm_f32_40000_split", norm_graph(DataType::f32, 4, 40000), {.compute_units = 132});
 }
 TEST(GoldenSource, RowsSideBySide) { expect_golden("softmax_f32_100_along_rows", softmax_graph(DataType::f32, {100, 64}, 0)); }
+TEST(GoldenSource, Windows) {
+  expect_golden("max_pool_f32_3x2", pool_graph(OpKind::MaxPool, DataType::f32, "NXC", {3, 2}));
+  expect_golden("avg_pool_f32_7x6", pool_graph(OpKind::AvgPool, DataType::f32, "NCX", {7, 6}));
+}
+TEST(GoldenSource, Resampling) {
+  expect_golden("interpolate_linear_f32", interpolate_graph(OpKind::Interpolate, "linear", "NXC"));
+}
 TEST(GoldenSource, Elementwise) { expect_golden("relu_f16", unary_graph(OpKind::ReLU, DataType::f16, {64, 64})); }
 
 TEST(GoldenSource, MatrixProduct) {

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/support/index_buffers.h"
 #include "backends/gpu/gpu_check.h"
+#include "backends/gpu/gpu_kernels.h"
 #include "support/graph_builder.h"
 #include "support/index_error.h"
 
@@ -400,58 +401,35 @@ TEST(GpuNumbers, StatisticsAreWithinTwoUlpOfTheCpus) {
   }
 }
 
-// A pool of windows of 3 x 2, or of 7 x 6, whose taps are loops.
-Graph pool(OpKind kind, DataType dtype, const std::string& format, bool is_long) {
-  const bool backward = kind == OpKind::MaxPoolBackward || kind == OpKind::AvgPoolBackward;
-  const Dims kernel = is_long ? Dims{7, 6} : Dims{3, 2};
-  Attributes attributes{{"kernel", kernel},
-                        {"strides", Dims{2, 1}},
-                        {"pads_begin", Dims{1, 1}},
-                        {"pads_end", Dims{1, 0}},
-                        {"data_format", format}};
-  if (kind == OpKind::AvgPool || kind == OpKind::AvgPoolBackward) attributes["exclude_pad"] = true;
-  const auto shape = [&](int64_t height, int64_t width) {
-    return format == "NXC" ? Dims{2, height, width, 5} : Dims{2, 5, height, width};
-  };
-  const Dims src = shape(9, 12), dst = shape((11 - kernel[0]) / 2 + 1, 14 - kernel[1]);
-  GraphBuilder g;
-  std::vector<uint64_t> inputs;
-  if (kind == OpKind::AvgPoolBackward)
-    attributes["src_shape"] = src;
-  else
-    inputs.push_back(g.input(dtype, src));
-  if (backward) inputs.push_back(g.input(dtype, dst));
-  const auto result = g.op(kind, inputs, attributes);
-  if (!backward) g.op(OpKind::Multiply, {result, g.input(dtype, dst)});
-  return g.finish();
-}
-
 TEST(GpuWindows, PoolsAndTheirGradients) {
   LAMINA_GPU_OR_SKIP(gpu);
   for (const OpKind kind : {OpKind::MaxPool, OpKind::AvgPool, OpKind::MaxPoolBackward, OpKind::AvgPoolBackward})
     for (const char* const format : {"NXC", "NCX"})
       for (const bool is_long : {false, true}) {
         SCOPED_TRACE(join(name_of(kind), " ", format, is_long ? " long" : ""));
-        const GpuResult result = expect_gpu_is_right(*gpu, pool(kind, is_long ? f32 : bf16, format, is_long), 16);
+        const Dims windows = is_long ? Dims{7, 6} : Dims{3, 2};
+        const GpuResult result = expect_gpu_is_right(*gpu, pool_graph(kind, is_long ? f32 : bf16, format, windows), 2);
         ASSERT_EQ(result.partitions.size(), 1U);
         EXPECT_EQ(result.partitions[0].kernels.size(), kind == OpKind::MaxPoolBackward ? 2U : 1U);
       }
+}
+
+// Of a pixel that is the maximum of many windows.
+TEST(GpuWindows, SumManyGradientsAccurately) {
+  LAMINA_GPU_OR_SKIP(gpu);
+  for (const Dims& windows : {Dims{5, 6}, Dims{12, 12}}) {
+    SCOPED_TRACE(describe(windows));
+    expect_gpu_is_right(*gpu, pool_graph(OpKind::MaxPoolBackward, f32, "NXC", windows, {30, 40}, 1), 2);
+  }
 }
 
 TEST(GpuWindows, InterpolateAndItsGradient) {
   LAMINA_GPU_OR_SKIP(gpu);
   for (const char* const mode : {"nearest", "linear"})
     for (const char* const format : {"NXC", "NCX"})
-      for (const bool backward : {false, true}) {
-        SCOPED_TRACE(join(mode, " ", format, backward ? " backward" : ""));
-        const bool last = std::string(format) == "NXC";
-        const Dims src = last ? Dims{2, 5, 7, 3} : Dims{2, 3, 5, 7}, dst = last ? Dims{2, 9, 4, 3} : Dims{2, 3, 9, 4};
-        const Attributes attributes{{"mode", std::string(mode)}, {"sizes", Dims{9, 4}}, {"data_format", std::string(format)}};
-        GraphBuilder g;
-        std::vector<uint64_t> inputs{g.input(f32, src)};
-        if (backward) inputs.push_back(g.input(f32, dst));
-        g.op(backward ? OpKind::InterpolateBackward : OpKind::Interpolate, inputs, attributes);
-        expect_one_kernel(expect_gpu_is_right(*gpu, g.finish(), 16));
+      for (const OpKind kind : {OpKind::Interpolate, OpKind::InterpolateBackward}) {
+        SCOPED_TRACE(join(name_of(kind), " ", mode, " ", format));
+        expect_one_kernel(expect_gpu_is_right(*gpu, interpolate_graph(kind, mode, format), 2));
       }
 }
 

@@ -32,6 +32,8 @@ constexpr int kGroups[] = {1024, 64};  // the most threads in a work-group
 struct ScheduledOnGpu {
   const char* name;
   std::function<Graph()> graph;
+  size_t step = 0;  // of the graph's plan
+  Kernel kernel() const { return first_kernel_of(graph(), step); }
 };
 
 Graph norm_across_rows(int64_t rows, int64_t size) {
@@ -68,13 +70,20 @@ const std::vector<ScheduledOnGpu>& scheduled_kernels() {
       {"maximum_of_zeros", [] { return maximum_graph(f32, {4, 260}); }},
       {"norm_of_sums_by_index", norm_of_sums_by_index},
       {"elementwise", [] { return unary_graph(OpKind::GELU, f32, {7, 24}); }},
+      {"windows", [] { return pool_graph(OpKind::AvgPool, bf16, "NCX", {3, 2}); }},
+      {"long_windows", [] { return pool_graph(OpKind::MaxPool, f32, "NXC", {7, 6}); }},
+      {"maxima_of_windows", [] { return pool_graph(OpKind::MaxPoolBackward, f32, "NCX", {7, 6}); }},
+      {"gradient_of_maxima", [] { return pool_graph(OpKind::MaxPoolBackward, f32, "NCX", {8, 6}, {9, 12}, 1); }, 1},
+      {"gradient_of_averages", [] { return pool_graph(OpKind::AvgPoolBackward, f32, "NXC", {7, 6}); }},
+      {"resampling", [] { return interpolate_graph(OpKind::Interpolate, "linear", "NXC"); }},
+      {"gradient_of_resampling", [] { return interpolate_graph(OpKind::InterpolateBackward, "linear", "NCX"); }},
   };
   return all;
 }
 
 class GpuSchedulesOf : public ::testing::TestWithParam<ScheduledOnGpu> {
  protected:
-  const Kernel kernel_ = first_kernel_of(GetParam().graph());
+  const Kernel kernel_ = GetParam().kernel();
 };
 
 gpu::DeviceLimits limits_of(int group) { return {.max_group = group, .compute_units = 4}; }
@@ -188,7 +197,7 @@ TEST(GpuLegalSchedules, GiveTheSameBits) {
   std::mt19937_64 random(text == nullptr ? 1 : std::strtoull(text, nullptr, 10));
   Coverage coverage;
   for (const ScheduledOnGpu& each : scheduled_kernels()) {
-    const Kernel kernel = first_kernel_of(each.graph());
+    const Kernel kernel = each.kernel();
     const Memory initial = memory_of(kernel);
     const std::vector<Schedule> schedules = sample(each.name, kernel, device->limits().max_group, random, coverage);
     ASSERT_FALSE(schedules.empty()) << each.name;

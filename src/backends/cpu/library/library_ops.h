@@ -31,8 +31,7 @@ struct LibraryOp {
 };
 
 // By lamina's own loops.
-std::vector<LibraryOp> pool_ops();
-std::vector<LibraryOp> interpolate_ops();
+std::vector<LibraryOp> window_ops();
 // By generated code: products of f32 and f64.
 std::vector<LibraryOp> product_ops();
 // By oneDNN; empty if lamina is built without it.

@@ -103,6 +103,19 @@ TEST(InterpolateStep, DividesLargeImages) {
   expect_both_kinds_match({"line", {20000}, {30000}}, {{"mode", "linear"}}, {f32, "NCX", 1, 3});
 }
 
+// Each pixel of the gradient is a sum of hundreds of equal addends.
+TEST(InterpolateStep, SumsLargeFactorsAccurately) {
+  for (const char* const mode : {"nearest", "linear"})
+    for (const Resampling& factor : {Resampling{"line", {3}, {2000}}, Resampling{"plane", {2, 3}, {60, 31}}}) {
+      SCOPED_TRACE(join(mode, " ", factor.name));
+      const Graph graph = graph_of(OpKind::InterpolateBackward, factor, {{"mode", mode}}, {f32, "NXC", 1, 1});
+      const LogicalTensor& input = graph.tensor(graph.inputs()[1]);
+      const std::vector<double> tenths(static_cast<size_t>(input.element_count()), 0.1);
+      for (const Backend* const backend : {&cpu_backend(), &kernels_alone()})
+        expect_library_matches_reference(graph, 1e-6, {{input.id, buffer_of(input, tenths)}}, 1, *backend);
+    }
+}
+
 TEST(InterpolateStep, ImagesDoNotSeeEachOther) {
   for (const OpKind kind : {OpKind::Interpolate, OpKind::InterpolateBackward})
     for (const char* const format : {"NXC", "NCX"})

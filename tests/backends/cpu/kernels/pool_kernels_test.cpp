@@ -75,13 +75,6 @@ void expect_right(const Graph& graph, const std::map<uint64_t, Buffer>& given) {
     expect_library_matches_reference(graph, 1e-6, given, 1, *backend);
 }
 
-void expect_library_matches(const Pool& pool, const Tensors& tensors) {
-  for (const OpKind kind : kKinds) {
-    SCOPED_TRACE(join(name_of(kind), " ", pool.name, " ", tensors.format));
-    expect_library_matches_reference(graph_of(kind, pool, tensors), 1e-6);
-  }
-}
-
 void expect_all_kinds_match(const Pool& pool, const Tensors& tensors) {
   for (const OpKind kind : kKinds) {
     SCOPED_TRACE(join(name_of(kind), " ", pool.name, " ", tensors.format, " ", name_of(tensors.dtype), ", ", tensors.channels,
@@ -138,14 +131,14 @@ TEST(PoolStep, DividesLargeImages) {
   expect_all_kinds_match({"line", {40000}, {5}, {3}, {2}, {2}}, {f32, "NCX", 1, 3});
 }
 
-// Windows that overlap enough for the library to share partial results. Sums over many windows need its accuracy.
+// Windows that overlap enough for the library to share partial results.
 TEST(PoolStep, SharesTheWorkOfLargeWindows) {
   for (const char* const format : {"NXC", "NCX"})
     for (const DataType dtype : {f32, bf16})
       for (const int64_t channels : {19, 64}) {
-        expect_library_matches({"square", {15, 14}, {9, 8}, {1, 1}, {4, 4}, {4, 3}, {}, "floor", "None", true},
+        expect_all_kinds_match({"square", {15, 14}, {9, 8}, {1, 1}, {4, 4}, {4, 3}, {}, "floor", "None", true},
                                {dtype, format, 1, channels});
-        expect_library_matches({"cube", {7, 8, 9}, {5, 4, 5}, {1, 2, 1}, {2, 1, 2}, {2, 1, 2}}, {dtype, format, 1, channels});
+        expect_all_kinds_match({"cube", {7, 8, 9}, {5, 4, 5}, {1, 2, 1}, {2, 1, 2}, {2, 1, 2}}, {dtype, format, 1, channels});
       }
 }
 
@@ -155,7 +148,20 @@ TEST(PoolStep, SumsLongWindowsAccurately) {
   const auto x = g.input(f32, {1, 30000, 1});
   g.op(OpKind::AvgPool, {x}, attributes_of(OpKind::AvgPool, line, "NXC"));
   Buffer tenths = buffer_of(g.tensor(x), std::vector<double>(30000, 0.1));
-  expect_library_matches_reference(g.finish(), 1e-6, {{x, tenths}});
+  expect_right(g.finish(), {{x, tenths}});
+}
+
+// Equal addends: the error of every addition has the same sign.
+TEST(PoolStep, SumsEqualAddendsAccurately) {
+  for (const Dims& windows : {Dims{4, 8}, Dims{33, 1}, Dims{1, 60}, Dims{64, 1}, Dims{5, 13}, Dims{64, 64}})
+    for (const OpKind kind : {OpKind::AvgPool, OpKind::AvgPoolBackward}) {
+      SCOPED_TRACE(join(name_of(kind), " ", describe(windows)));
+      const Pool pool{"plane", {70, 66}, windows, {1, 1}, {0, 0}, {0, 0}};
+      const Graph graph = graph_of(kind, pool, {f32, "NXC", 1, 1});
+      const LogicalTensor& input = graph.tensor(graph.inputs()[0]);
+      const std::vector<double> tenths(static_cast<size_t>(input.element_count()), 0.1);
+      expect_right(graph, {{input.id, buffer_of(input, tenths)}});
+    }
 }
 
 TEST(PoolStep, ImagesDoNotSeeEachOther) {
@@ -216,6 +222,36 @@ TEST(MaxPoolBackwardStep, GoesToTheFirstMaximum) {
                 ElementsAre(1, 0, 8, 0));
     EXPECT_THAT(results_of(line(OpKind::MaxPoolBackward, dtype, 6, 2), {{kNaN, 9, 9, kNaN, kNaN, kNaN}, {1, 8, 64}}),
                 ElementsAre(1, 0, 0, 8, 64, 0));
+  }
+}
+
+// A pixel that is the maximum of many windows has their sum, which may be as small as a term. A plain sum in f32 is too coarse.
+TEST(MaxPoolBackwardStep, SumsManyWindowsAccurately) {
+  for (const Dims& windows : {Dims{4, 4}, Dims{5, 5}, Dims{8, 4}, Dims{9, 8}, Dims{16, 16}}) {
+    SCOPED_TRACE(describe(windows));
+    const Pool square{"square", {24, 26}, windows, {1, 1}, {0, 0}, {0, 0}};
+    expect_right(graph_of(OpKind::MaxPoolBackward, square, {f32, "NXC", 4, 50}), {});
+  }
+}
+
+TEST(MaxPoolBackwardStep, SumsLargeAndSmallGradients) {
+  const Pool tens{"tens", {19}, {10}, {1}, {0}, {0}}, fifties{"fifties", {99}, {50}, {1}, {0}, {0}};
+  for (const Pool& pool : {tens, fifties}) {
+    const auto count = static_cast<size_t>(pool.kernel[0]);
+    std::vector<double> src(2 * count - 1), ones(count, 1), cancel(count, 0), beyond(count, 0);
+    src[count - 1] = 1;  // in all windows
+    cancel[0] = 1e8, cancel[1] = 1, cancel[count - 1] = -1e8;
+    beyond[0] = 3e38, beyond[1] = -2e38;
+    const auto sum_of = [&](const std::vector<double>& diff_dst) {
+      return results_of(graph_of(OpKind::MaxPoolBackward, pool, {f32, "NXC", 1, 1}), {src, diff_dst})[count - 1];
+    };
+    EXPECT_EQ(sum_of(ones), static_cast<double>(count));
+    EXPECT_EQ(sum_of(cancel), 1);
+    EXPECT_NEAR(sum_of(beyond), 1e38, 1e31);
+    ones[3] = kInf;
+    EXPECT_EQ(sum_of(ones), kInf);
+    ones[5] = kNaN;
+    EXPECT_TRUE(std::isnan(sum_of(ones)));
   }
 }
 

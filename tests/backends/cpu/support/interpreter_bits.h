@@ -22,7 +22,7 @@ using Memory = std::vector<std::vector<std::byte>>;  // one block per arg
 inline int64_t span(const kernel::Kernel& kernel, const kernel::Arg& arg) { return kernel::span_of(kernel, arg); }
 
 // Fills rows of every kind: ordinary, with a large offset from its first elements, with equal elements, with a NaN. Integers
-// are legal indices.
+// are legal indices, tables those of the kernel.
 inline Memory memory_for(const kernel::Kernel& kernel) {
   std::mt19937 random(11);
   std::normal_distribution<double> gauss;
@@ -35,6 +35,7 @@ inline Memory memory_for(const kernel::Kernel& kernel) {
     for (int64_t i = 0; i < elements; ++i) {
       double value = i % 97 == 13 ? 40 + gauss(random) : i % 1009 == 500 ? NAN : gauss(random);
       if (range && is_integer) value = static_cast<double>(i * 7 % (range->last - range->first + 1) + range->first);
+      if (!arg.table.empty()) value = static_cast<double>(arg.table.at(static_cast<size_t>(i)));
       store_from_double(arg.dtype, memory.back().data(), i, value);
     }
   }

@@ -5,8 +5,8 @@
 #include <array>
 #include <cstdint>
 
-#include "backends/cpu/library/windows/axis_taps.h"
 #include "backends/cpu/library/windows/lane_kernels.h"
+#include "backends/cpu/library/windows/tap_lists.h"
 #include "interface/logical_tensor.h"
 
 namespace lamina::cpu {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "backends/cpu/library/windows/axis_taps.h"
+#include "backends/cpu/library/windows/tap_lists.h"
 
 namespace lamina::cpu {
 
@@ -22,7 +22,7 @@ struct Line {
 // One row of pixels of the output, along the last axis, and its taps. Lanes and strides are in elements.
 struct PixelRow {
   std::span<const Line> lines{};
-  const AxisTaps* taps = nullptr;  // along the last axis, in pixels
+  const TapLists* taps = nullptr;  // along the last axis, in pixels
   Range pixels{};
   float divisor = 1;  // of the other axes
   const void* input = nullptr;

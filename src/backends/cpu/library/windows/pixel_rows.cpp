@@ -1,7 +1,6 @@
 #include "backends/cpu/library/windows/pixel_rows.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 namespace lamina::cpu {
@@ -14,8 +13,8 @@ int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 PixelRows::PixelRows(const Taps& taps)
     : taps_(taps), line_bytes_(aligned(taps[0].max_taps() * taps[1].max_taps() * static_cast<int64_t>(sizeof(Line)))) {
-  for (int64_t pixel = 0, end = taps[2].inputs_of({0, taps[2].size()}).end; pixel < end; ++pixel)
-    each_pixel_.add(std::array{Tap{pixel}}, 1);
+  const int64_t pixels = taps[2].inputs_of({0, taps[2].size()}).end;
+  each_pixel_ = TapLists({.inputs = pixels, .outputs = pixels}, 1);
 }
 
 double PixelRows::gain_by_sharing_work() const {
@@ -30,7 +29,7 @@ int64_t PixelRows::scratch_bytes_sharing_work(int64_t lanes) const {
 }
 
 bool PixelRows::are_weighted() const {
-  return std::any_of(taps_.begin(), taps_.end(), [](const AxisTaps& axis) { return axis.is_weighted(); });
+  return std::any_of(taps_.begin(), taps_.end(), [](const TapLists& axis) { return axis.is_weighted(); });
 }
 
 int64_t PixelRows::most_terms() const { return taps_[0].max_taps() * taps_[1].max_taps() * taps_[2].max_taps(); }

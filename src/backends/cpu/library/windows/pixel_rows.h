@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "backends/cpu/library/windows/axis_taps.h"
 #include "backends/cpu/library/windows/image_tensor.h"
 #include "backends/cpu/library/windows/lane_kernels.h"
+#include "backends/cpu/library/windows/tap_lists.h"
 
 namespace lamina::cpu {
 
@@ -35,7 +35,7 @@ class PixelRows {
   std::span<const Line> lines_of(int64_t d, int64_t h, const WindowOperands& operands, char* scratch) const;
 
   const Taps& taps_;
-  AxisTaps each_pixel_;  // the taps of a row with the same pixels as its lines
+  TapLists each_pixel_;  // the taps of a row with the same pixels as its lines
   int64_t line_bytes_ = 0;
 };
 

@@ -14,7 +14,7 @@ namespace lamina::cpu {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kManyTerms = 64, kManyWindows = 16;  // from these numbers on, sums use more accurate algorithms
+constexpr int64_t kManyTerms = 64, kManyWindows = 9;  // from these numbers on, sums use more accurate algorithms
 
 // Rounded up, because kernels may compute the last lanes together with some before them.
 int64_t argmax_slots(int64_t channels) { return (channels + kMinLanesOfBf16 - 1) / kMinLanesOfBf16 * kMinLanesOfBf16; }

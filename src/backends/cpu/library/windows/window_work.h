@@ -1,8 +1,8 @@
 // The work of pools and resampling: each pixel of the output is computed from some pixels of an input, axis by axis.
 #pragma once
 
-#include "backends/cpu/library/windows/axis_taps.h"
 #include "backends/cpu/library/windows/image_tensor.h"
+#include "backends/cpu/library/windows/tap_lists.h"
 
 namespace lamina::cpu {
 
