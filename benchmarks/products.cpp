@@ -205,12 +205,14 @@ ProductSchedule changed(ProductSchedule schedule, std::string_view fields) {
 class Others {
  public:
   Others(const lamina::kernel::Contraction& contraction, const lamina::cpu::Machine& machine, const Options& options,
-         std::function<void(const ProductRunner&)> run)
+         std::function<void(const ProductRunner&, void* scratch)> run)
       : contraction_(contraction), machine_(machine), options_(options), run_(std::move(run)) {}
 
   double seconds(const ProductSchedule& schedule) const {
     const ProductRunner runner(contraction_, machine_, schedule, options_.threads);
-    return best_times({[&] { run_(runner); }}, options_)[0];
+    const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, (runner.scratch_bytes() + 63) / 64 * 64),
+                                                         std::free);
+    return best_times({[&] { run_(runner, scratch.get()); }}, options_)[0];
   }
   void print(const ProductSchedule& schedule, double before) const {
     const double now = seconds(schedule);
@@ -236,7 +238,7 @@ class Others {
   const lamina::kernel::Contraction& contraction_;
   const lamina::cpu::Machine& machine_;
   const Options& options_;
-  std::function<void(const ProductRunner&)> run_;
+  std::function<void(const ProductRunner&, void* scratch)> run_;
 };
 
 void measure(const std::string& text, const Options& options, double peak) {
@@ -269,9 +271,8 @@ void measure(const std::string& text, const Options& options, double peak) {
               times[1] * 1e6, work / times[0], work / times[1], work / times[2], work / times[3], bytes / times[4],
               fraction(0, 2), fraction(1, 3), peak == 0 ? 0 : work / times[1] / peak, fraction(1, 4));
   if (options.others.empty()) return;
-  const std::unique_ptr<void, void (*)(void*)> more(std::aligned_alloc(64, size_t{1} << 28), std::free);
-  const Others others(contraction, machine, options, [&](const ProductRunner& changed_runner) {
-    changed_runner.run(src.data(), weights.data(), nullptr, dst.data(), more.get(), executor);
+  const Others others(contraction, machine, options, [&](const ProductRunner& other_runner, void* memory) {
+    other_runner.run(src.data(), weights.data(), nullptr, dst.data(), memory, executor);
   });
   std::printf("  %s\n", describe(runner.schedule()).c_str());
   for (const std::string& fields : options.others) {

@@ -119,14 +119,12 @@ const std::vector<Module>& modules() {
       {"tools/compile_for",
        {"tools/compile_for/"},
        {"tools", "compiler", "cpu", "cpu/run", "cpu/code", "cpu/schedule", "passes", "interface"}},
-      {"benchmarks", {"benchmarks/"}, {"backends/tune", "api",         "tools",
-                                       "compat",        "cpu/product", "cpu/library/products",
-                                       "compiler",      "cpu/code",    "cpu/schedule",
-                                       "cpu/host",      "cpu/run",     "cpu/tune",
-                                       "cpu",           "gpu/devices", "gpu",
-                                       "backends",      "kernels",     "passes",
-                                       "passes/fusion", "passes/core", "interface/json",
-                                       "interface",     "include"}},
+      {"benchmarks",
+       {"benchmarks/"},
+       {"backends/tune",  "api",       "tools",        "backends/schedule", "compat",  "cpu/product",   "cpu/library/products",
+        "compiler",       "cpu/code",  "cpu/schedule", "cpu/host",          "cpu/run", "cpu/tune",      "cpu",
+        "gpu/devices",    "gpu",       "backends",     "kernels",           "passes",  "passes/fusion", "passes/core",
+        "interface/json", "interface", "include"}},
   };
   return all;
 }
