@@ -118,7 +118,7 @@ TEST_F(Processes, APoisonedCache) {
 
 TEST_F(Processes, ACacheWithoutRoom) {
   // ulimit counts blocks of 512 bytes; a larger file raises a signal.
-  expect_expected(run_client("digest 6", "ulimit -f 4; " + with_cache()));
+  expect_expected(run_client("digest 6", "ulimit -f 1; " + with_cache()));
   EXPECT_TRUE(files(".code").empty());
   for (const auto& each : fs::directory_iterator(folder_)) ADD_FAILURE() << each.path() << " was left behind";
 }

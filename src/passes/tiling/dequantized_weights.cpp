@@ -46,7 +46,7 @@ std::optional<DequantizedWeights> dequantized_weights(const Graph& graph, const 
   if (!is_matrix_product(product) || graph.tensor(product.inputs[1]).dtype == DataType::f64) return std::nullopt;
   DequantizedWeights weights;
   int position = only_maker(graph, product.inputs[1]);
-  if (position >= 0 && graph.op(position).kind == OpKind::TypeCast) {
+  if (position >= 0 && schema_of(graph.op(position).kind).traits.converts) {
     weights.ops.push_back(position);
     position = only_maker(graph, graph.op(position).inputs[0]);
   }
@@ -65,7 +65,7 @@ std::optional<DequantizedWeights> dequantized_weights(const Graph& graph, const 
   const Dims group = group_of(op, *tensor.shape);
   const size_t rows = product.attribute<bool>("transpose_b") ? 1 : 0;
   weights.group_rows = group[rows], weights.group_columns = group[1 - rows];
-  if (op.kind == OpKind::Dequantize)
+  if (has_constant_scales(op.kind))
     take_attributes(op, weights);
   else
     take_inputs(op, weights);

@@ -33,7 +33,7 @@ class GroupedGraph {
 
   // Whether the group only dequantises weights of matrix products.
   bool only_dequantises_weights(size_t g) const;
-  // Whether the product that reads its result dequantises the weights itself, whatever else is in its region.
+  // Whether the product that reads its result dequantises the weights itself, with any other groups in its region.
   bool is_part_of_product(size_t g) const;
   // Whether it dequantises them for a product that reads the integers instead.
   bool costs_nothing(size_t g) const { return costs_nothing_.contains(g); }

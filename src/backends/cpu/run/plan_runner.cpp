@@ -118,7 +118,7 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
       args.size() > 1 && step.inputs.size() > 1 && is_constant_or_copy(args[1]) &&
       (!step.dequantized || std::all_of(args.end() - static_cast<std::ptrdiff_t>(step.operands.size()), args.end(),
                                         [this](const auto& arg) { return is_constant(arg); }));
-  if (has_constant_weights) use.packs_weights = use.packs_once = true;
+  if (has_constant_weights) use.packs_weights = true;
   if (tile != nullptr && tile->packed_inputs.contains(step.op.id)) {
     use.packs_weights = true;
     use.like = tile->like == nullptr ? nullptr : tile->like->primitive(step.op.id);

@@ -29,8 +29,8 @@ struct TileShape {
 
 constexpr int64_t kMaxRows = 128, kGoodRows = 64, kMinRows = 32, kFixedRows = 32;
 constexpr int64_t kMinColumns = 64;
-constexpr int64_t kLargeWeights = 1 << 20, kPlainWeights = 1 << 19;  // elements
-constexpr int64_t kTilesWanted = 16;                                 // so that there are enough tiles to balance threads
+constexpr int64_t kLargeWeights = 1 << 20;  // elements
+constexpr int64_t kTilesWanted = 16;        // so that there are enough tiles to balance threads
 // multiplications and additions that justify a separate tile
 constexpr double kMinTileWork = 4.0e6;
 
@@ -61,20 +61,12 @@ TileShape tile_shape(const MatmulProblem& problem, bool fixed_rows, bool one_thr
   return tile;
 }
 
-// For small weights that oneDNN can read row by row, packing costs more than it saves.
-bool is_multiplied_as_it_is(const MatmulProblem& problem) {
-  const Matrix& weights = problem.weights;
-  return weights.dtype == DataType::f32 && weights.column_stride == 1 && weights.row_stride == problem.n &&
-         problem.k * problem.n <= kPlainWeights;
-}
-
 class Matmul final : public Primitive {
  public:
   Matmul(const kernel::LibraryStep& step, const PrimitiveUse& use)
       : problem_(matmul_problem(step)),
         like_(dynamic_cast<const Matmul*>(use.like)),
         packs_weights_(use.packs_weights),
-        packs_once_(use.packs_once),
         is_in_a_tile_(use.in_a_tile),
         adds_(step.adds),
         slots_(use.threads),
@@ -183,10 +175,9 @@ class Matmul final : public Primitive {
       tile_ = shape_of_tiles(fixed_rows_);
       see(true, true);
     }
-    const bool gains_by_packing = packs_once_ || !is_multiplied_as_it_is(problem_) || copies_plain_weights();
-    packs_ahead_ = like_ != nullptr ? like_->packs_ahead_ : packs_weights_ && gains_by_packing;
+    packs_ahead_ = like_ != nullptr ? like_->packs_ahead_ : packs_weights_;
     const bool is_shared = tiles_of(problem_.m, tile_.rows) > 1 || problem_.distinct_weights.size() < problem_.products.size();
-    packs_ = packs_ahead_ || shifts_weights() || !problem_.weights.is_plain() || (gains_by_packing && is_shared) ||
+    packs_ = packs_ahead_ || shifts_weights() || !problem_.weights.is_plain() || is_shared ||
              (!fixed_rows_ && !is_blocked_product(describe(tile_.rows, tile_.columns, false).impl_info_str()));
     for (size_t c = 0; c < 2; ++c) {
       const int64_t columns = c == 0 ? tile_.columns : problem_.n % tile_.columns;
@@ -194,12 +185,6 @@ class Matmul final : public Primitive {
     }
     name_ = join("matmul ", products_[0][0].call.implementation(), ", tiles of ", tile_.rows, "x", tile_.columns,
                  packs_ ? ", weights packed" : "", post_ops_.text());
-  }
-
-  // Whether the product copies plain weights to its scratch on every call. It does if the distance of rows is a power of two.
-  bool copies_plain_weights() const {
-    const auto scratch = [&](bool any) { return describe(tile_.rows, tile_.columns, any).scratchpad_desc().get_size(); };
-    return !fixed_rows_ && problem_.weights.is_plain() && scratch(false) > 2 * scratch(true);
   }
 
   void make_products(size_t c, int64_t columns) {
@@ -451,7 +436,7 @@ class Matmul final : public Primitive {
   int32_t zero_point_ = 0, weights_zero_point_ = 0;
   PostOpAttributes post_ops_;
   const Matmul* like_;  // only during construction
-  bool packs_weights_, packs_once_, packs_ahead_ = false;
+  bool packs_weights_, packs_ahead_ = false;
   bool is_in_a_tile_;  // of a tiled step, which runs on a single thread
   bool adds_;          // to the content of dst, which is then f32
   int slots_;          // the largest number of threads

@@ -23,7 +23,7 @@ class PanelSource {
   PanelSource& operator=(const PanelSource&) = delete;
 
   virtual int64_t panel_bytes(int64_t count) const = 0;  // with `count` entries of k
-  // Entries of k and columns of the weights, whatever the pointer is that ProductRunner::run gets for them.
+  // Entries of k and columns. `weights`: the pointer that ProductRunner::run gets, to any kind of memory.
   virtual void make_panel(const void* weights, int64_t first_k, int64_t count, int64_t first_column, int64_t columns,
                           char* panel) const = 0;
   // The register tile that reads such panels, in place of one that reads panels of floats.
