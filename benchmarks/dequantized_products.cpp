@@ -4,7 +4,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -18,9 +17,12 @@
 
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/library/products/quantized_weights.h"
+#include "turns.h"
 
 namespace {
 
+using bench::best_times;
+using bench::read_all;
 using lamina::DataType;
 namespace cpu = lamina::cpu;
 namespace kernel = lamina::kernel;
@@ -66,21 +68,6 @@ Options options_of(int argc, char** argv) {
   return options;
 }
 
-// The minimum time of each contender, in turns.
-std::vector<double> best_times(const std::vector<std::function<void()>>& contenders, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> best(contenders.size(), 1e9);
-  const auto begin = Clock::now();
-  do {
-    for (size_t i = 0; i < contenders.size(); ++i) {
-      const auto start = Clock::now();
-      contenders[i]();
-      best[i] = std::min(best[i], std::chrono::duration<double>(Clock::now() - start).count());
-    }
-  } while (std::chrono::duration<double>(Clock::now() - begin).count() < seconds);
-  return best;
-}
-
 struct Free {
   void operator()(char* memory) const { std::free(memory); }
 };
@@ -90,18 +77,6 @@ Block block_of(size_t bytes) { return Block(static_cast<char*>(std::aligned_allo
 
 // Packed weights of several layers, so that none stays in a cache: layer i is read in execution i.
 constexpr size_t kBytesOfLayers = size_t{512} << 20;
-
-uint64_t read_all(const char* data, size_t bytes, int threads) {
-  const auto* const words = reinterpret_cast<const uint32_t*>(data);
-  uint64_t sum = 0;
-#pragma omp parallel for num_threads(threads) reduction(+ : sum)
-  for (size_t block = 0; block < bytes / 65536; ++block) {
-    uint32_t part = 0;
-    for (size_t i = 0; i < 16384; ++i) part += words[block * 16384 + i];
-    sum += part;
-  }
-  return sum;
-}
 
 Block random_elements(DataType dtype, int64_t count, double low, double high) {
   std::mt19937 random(1);
@@ -148,7 +123,7 @@ void measure(const std::string& text, const Form& form, const Options& options) 
       {[&] { runner.run(src.get(), all.get() + layer++ % layers * bytes, nullptr, dst.get(), scratch.get(), executor); },
        [&] { plain_runner.run(src.get(), &memory, nullptr, dst.get(), scratch.get(), executor); },
        [&] { sink = sink + read_all(all.get() + layer++ % layers * bytes, bytes, options.threads); }},
-      options.seconds);
+      options.seconds, options.threads);
   const double gigabytes = 1e-9 * static_cast<double>(bytes);
   std::printf("%-14s %-9s %9.1f %9.1f %7.1f %7.1f %6.2f %6.2f  %s\n", text.c_str(), form.name, times[0] * 1e6, times[1] * 1e6,
               gigabytes / times[0], gigabytes / times[2], times[2] / times[0], times[2] / times[1], describe(schedule).c_str());

@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <random>
@@ -27,9 +26,12 @@
 #include "backends/schedule/schedule_text.h"
 #include "oneapi/dnnl/dnnl.hpp"
 #include "roofline/fma_loops.h"
+#include "turns.h"
 
 namespace {
 
+using bench::best_times;
+using bench::read_all;
 using lamina::DataType;
 using lamina::cpu::ProductRunner;
 using lamina::cpu::ProductSchedule;
@@ -72,26 +74,6 @@ Options options_of(int argc, char** argv) {
   return options;
 }
 
-double now(bool of_thread) {
-  timespec time;
-  clock_gettime(of_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-// The minimum time of each contender, in turns.
-std::vector<double> best_times(const std::vector<std::function<void()>>& contenders, const Options& options) {
-  std::vector<double> best(contenders.size(), 1e9);
-  const double begin = now(false);
-  do {
-    for (size_t i = 0; i < contenders.size(); ++i) {
-      const double start = now(options.threads == 1);
-      contenders[i]();
-      best[i] = std::min(best[i], now(options.threads == 1) - start);
-    }
-  } while (now(false) - begin < options.seconds);
-  return best;
-}
-
 // GF/s of all threads; 0 if this program has no loop for the machine.
 double peak(const Options& options) {
   constexpr long kCount = 1 << 20;
@@ -106,22 +88,10 @@ double peak(const Options& options) {
                                           sink = sink + result;
                                         }
                                       }},
-                                      options)[0];
+                                      options.seconds, options.threads)[0];
     best = std::max(best, 2e-9 * static_cast<double>(loop.sums * kCount * options.threads) / seconds);
   }
   return best;
-}
-
-uint64_t read_all(const std::vector<float>& data, int threads) {
-  const auto* const words = reinterpret_cast<const uint32_t*>(data.data());
-  uint64_t sum = 0;
-#pragma omp parallel for num_threads(threads) reduction(+ : sum)
-  for (size_t block = 0; block < data.size() / 1024; ++block) {
-    uint32_t part = 0;
-    for (size_t i = 0; i < 1024; ++i) part += words[block * 1024 + i];
-    sum += part;
-  }
-  return sum;
 }
 
 Shape shape_of(const std::string& text) {
@@ -212,7 +182,7 @@ class Others {
     const ProductRunner runner(contraction_, machine_, schedule, options_.threads);
     const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, (runner.scratch_bytes() + 63) / 64 * 64),
                                                          std::free);
-    return best_times({[&] { run_(runner, scratch.get()); }}, options_)[0];
+    return best_times({[&] { run_(runner, scratch.get()); }}, options_.seconds, options_.threads)[0];
   }
   void print(const ProductSchedule& schedule, double before) const {
     const double now = seconds(schedule);
@@ -259,11 +229,11 @@ void measure(const std::string& text, const Options& options, double peak) {
   ahead.pack(weights.data(), panels.get(), executor);
   OneDnn plain(shape, src, weights, other, false), packed(shape, src, weights, other, true);
   volatile uint64_t sink = 0;
-  const std::vector<double> times =
-      best_times({[&] { runner.run(src.data(), weights.data(), nullptr, dst.data(), scratch.get(), executor); },
-                  [&] { ahead.run(src.data(), panels.get(), nullptr, dst.data(), scratch.get(), executor); },
-                  [&] { plain.run(); }, [&] { packed.run(); }, [&] { sink = sink + read_all(weights, options.threads); }},
-                 options);
+  const std::vector<double> times = best_times(
+      {[&] { runner.run(src.data(), weights.data(), nullptr, dst.data(), scratch.get(), executor); },
+       [&] { ahead.run(src.data(), panels.get(), nullptr, dst.data(), scratch.get(), executor); }, [&] { plain.run(); },
+       [&] { packed.run(); }, [&] { sink = sink + read_all(weights.data(), 4 * weights.size(), options.threads); }},
+      options.seconds, options.threads);
   const double work = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.k) * static_cast<double>(shape.n);
   const double bytes = 4e-9 * static_cast<double>(weights.size());
   const auto fraction = [&](size_t a, size_t b) { return times[b] / times[a]; };

@@ -28,60 +28,26 @@ class DequantizedTileEmitter {
       : tile_(tile),
         panel_(tile_.panel),
         target_(target),
-        f_(module, symbol, parameters(module.getContext()), target, panel_.vector_bits, kernel::Type::f32, 32),
+        f_(module, symbol, target, panel_.vector_bits, kernel::Type::f32, 32, tile.rows, panel_.vectors),
         words_(llvm::FixedVectorType::get(f_.b.getInt32Ty(), static_cast<unsigned>(f_.lanes))) {}
 
   void emit() {
-    Values state = tile_.rows == 0 ? Values{} : first_sums();
+    Values state = tile_.rows == 0 ? Values{} : f_.first_sums();
     state.insert(state.end(), {tile_.rows == 0 ? f_.arg(2) : f_.arg(0), pointer(0), pointer(1), pointer(2)});
-    for (int row = 0; row < tile_.rows; ++row) src_rows_.push_back(f_.b.CreateMul(stride(0), f_.i64(row)));
+    for (int row = 0; row < tile_.rows; ++row) src_rows_.push_back(f_.b.CreateMul(f_.stride(0), f_.i64(row)));
     llvm::Value* const runs = f_.b.CreateSDiv(f_.arg(4), f_.i64(panel_.run));
     state = f_.repeat(runs, std::move(state), [&](const Values& before) { return run(before); });
-    if (tile_.rows > 0) finish(state);
+    if (tile_.rows > 0) f_.store_sums(state);
     f_.b.CreateRetVoid();
   }
 
  private:
-  static std::vector<llvm::Type*> parameters(llvm::LLVMContext& context) {
-    auto* const pointer = llvm::PointerType::getUnqual(context);
-    auto* const word = llvm::Type::getInt64Ty(context);
-    return {pointer, pointer, pointer, pointer, word, pointer, word};
-  }
-  llvm::Value* stride(int number) { return f_.word_at(f_.arg(5), number, f_.b.getInt64Ty()); }
   llvm::Value* pointer(int number) { return f_.word_at(f_.arg(1), number, f_.b.getPtrTy()); }
-  size_t sums() const { return static_cast<size_t>(tile_.rows * panel_.vectors); }
   int64_t row_bytes() const { return panel_.vectors * f_.vector_bytes(); }
-
-  llvm::Value* vector_at(llvm::Value* matrix, llvm::Value* row_stride, size_t sum) {
-    const auto vectors = static_cast<size_t>(panel_.vectors);
-    llvm::Value* const row = f_.at(matrix, f_.b.CreateMul(row_stride, f_.i64(static_cast<int64_t>(sum / vectors))));
-    return f_.at(row, f_.i64(static_cast<int64_t>(sum % vectors) * f_.vector_bytes()));
-  }
-  Values loaded(llvm::Value* matrix, llvm::Value* row_stride) {
-    Values values;
-    for (size_t i = 0; i < sums(); ++i) values.push_back(f_.load(f_.vector, vector_at(matrix, row_stride, i)));
-    return values;
-  }
-  Values first_sums() {
-    return f_.either(
-        f_.b.CreateICmpNE(f_.arg(6), f_.i64(0)), [&] { return loaded(f_.arg(2), stride(3)); },
-        [&] { return Values(sums(), llvm::Constant::getNullValue(f_.vector)); });
-  }
-  void finish(const Values& state) {
-    const Values results = f_.either(
-        f_.b.CreateICmpNE(f_.arg(3), llvm::ConstantPointerNull::get(f_.b.getPtrTy())),
-        [&] {
-          Values added = loaded(f_.arg(3), stride(4));
-          for (size_t i = 0; i < sums(); ++i) added[i] = f_.b.CreateFAdd(state[i], added[i]);
-          return added;
-        },
-        [&] { return Values(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(sums())); });
-    for (size_t i = 0; i < sums(); ++i) f_.store(results[i], vector_at(f_.arg(2), stride(3), i));
-  }
 
   // The state: sums, the pointer to src or to the dequantised weights, and those to words, scales and zero points.
   Values run(const Values& before) {
-    llvm::Value *const scales = before[sums() + 2], *const zero_points = before[sums() + 3];
+    llvm::Value *const scales = before[f_.sums() + 2], *const zero_points = before[f_.sums() + 3];
     scales_ = row_of_groups(scales, panel_.scales);
     zero_points_ = panel_.has_zero_points ? row_of_groups(zero_points, DataType::f32) : Values{};
     const int64_t entries = panel_.entries_of_word(), whole = panel_.run / entries, rest = panel_.run % entries;
@@ -106,7 +72,7 @@ class DequantizedTileEmitter {
   // The first `entries` entries of a row of words.
   Values word(const Values& before, int64_t entries) {
     Values after = before;
-    llvm::Value *&data = after[sums()], *&words = after[sums() + 1];
+    llvm::Value *&data = after[f_.sums()], *&words = after[f_.sums() + 1];
     Values whole, part;
     for (int j = 0; j < panel_.vectors; ++j) {
       llvm::Value* const place = f_.at(words, f_.i64(j * f_.vector_bytes()));
@@ -161,7 +127,7 @@ class DequantizedTileEmitter {
   const DequantizedTile tile_;
   const QuantizedPanel& panel_;
   const Instructions& target_;
-  ProductFunction f_;
+  TileFunction f_;
   llvm::Type* const words_;
   Values src_rows_, scales_, zero_points_;
 };

@@ -18,65 +18,22 @@ int lane_bits(kernel::Type type) { return type == kernel::Type::f64 ? 64 : 32; }
 class TileEmitter {
  public:
   TileEmitter(llvm::Module& module, const std::string& symbol, const ProductTile& tile, const Instructions& target)
-      : tile_(tile),
-        f_(module, symbol, parameters(module.getContext()), target, tile.vector_bits, tile.type, lane_bits(tile.type)) {}
+      : tile_(tile), f_(module, symbol, target, tile.vector_bits, tile.type, lane_bits(tile.type), tile.rows, tile.vectors) {}
 
   void emit() {
-    llvm::Value* const dst = f_.arg(2);
-    llvm::Value* const bias = f_.arg(3);
-    llvm::Value *const src_row = stride(0), *const dst_row = stride(3);
-    src_k_ = stride(1), weights_k_ = stride(2);
+    llvm::Value* const src_row = f_.stride(0);
+    src_k_ = f_.stride(1), weights_k_ = f_.stride(2);
     for (int i = 0; i < kRowsOfAddress; ++i) offsets_.push_back(f_.b.CreateMul(src_row, f_.i64(i)));
-    Values sums = f_.either(
-        f_.b.CreateICmpNE(f_.arg(6), f_.i64(0)), [&] { return loaded(dst, dst_row); },
-        [&] { return Values(static_cast<size_t>(tile_.rows * tile_.vectors), llvm::Constant::getNullValue(f_.vector)); });
-    prefetch_next_sums(dst, dst_row);
-    Values state = std::move(sums);
+    Values state = f_.first_sums();
+    prefetch_next_sums(f_.arg(2), f_.stride(3));
     for (int row = 0; row < tile_.rows; row += kRowsOfAddress)
       state.push_back(f_.at(f_.arg(0), f_.b.CreateMul(src_row, f_.i64(row))));
     state.push_back(f_.arg(1));
-    state = f_.repeat(f_.arg(4), std::move(state), [&](const Values& before) { return step(before); });
-    state.resize(static_cast<size_t>(tile_.rows * tile_.vectors));
-    sums = f_.either(
-        f_.b.CreateICmpNE(bias, llvm::ConstantPointerNull::get(f_.b.getPtrTy())),
-        [&] {
-          Values added = loaded(bias, stride(4));
-          for (size_t i = 0; i < added.size(); ++i) added[i] = f_.b.CreateFAdd(state[i], added[i]);
-          return added;
-        },
-        [&] { return state; });
-    for_each_vector([&](size_t i, int row, int j) { f_.store(sums[i], vector_at(dst, dst_row, row, j)); });
+    f_.store_sums(f_.repeat(f_.arg(4), std::move(state), [&](const Values& before) { return step(before); }));
     f_.b.CreateRetVoid();
   }
 
  private:
-  static std::vector<llvm::Type*> parameters(llvm::LLVMContext& context) {
-    auto* const pointer = llvm::PointerType::getUnqual(context);
-    auto* const word = llvm::Type::getInt64Ty(context);
-    return {pointer, pointer, pointer, pointer, word, pointer, word};
-  }
-
-  llvm::Value* stride(int number) { return f_.word_at(f_.arg(5), number, f_.b.getInt64Ty()); }
-
-  template <typename Visit>
-  void for_each_vector(const Visit& visit) const {
-    for (int row = 0; row < tile_.rows; ++row) {
-      for (int j = 0; j < tile_.vectors; ++j) visit(static_cast<size_t>(row * tile_.vectors + j), row, j);
-    }
-  }
-
-  llvm::Value* vector_at(llvm::Value* matrix, llvm::Value* row_stride, int row, int j) {
-    llvm::Value* const first = f_.at(matrix, f_.b.CreateMul(row_stride, f_.i64(row)));
-    return f_.at(first, f_.i64(j * f_.vector_bytes()));
-  }
-
-  Values loaded(llvm::Value* matrix, llvm::Value* row_stride) {
-    Values values;
-    for_each_vector(
-        [&](size_t, int row, int j) { values.push_back(f_.load(f_.vector, vector_at(matrix, row_stride, row, j))); });
-    return values;
-  }
-
   // Those of the next panel.
   void prefetch_next_sums(llvm::Value* dst, llvm::Value* dst_row) {
     const int64_t panel_bytes = tile_.vectors * f_.vector_bytes();
@@ -112,7 +69,7 @@ class TileEmitter {
   }
 
   const ProductTile tile_;
-  ProductFunction f_;
+  TileFunction f_;
   Values offsets_;
   llvm::Value *src_k_ = nullptr, *weights_k_ = nullptr;
 };

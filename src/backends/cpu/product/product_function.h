@@ -1,6 +1,7 @@
 // What the emitters of products share: a function under construction, with loops over counts and branches.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -111,6 +112,58 @@ class ProductFunction {
  private:
   llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); }
   llvm::Align alignment() const { return llvm::Align(scalar->getPrimitiveSizeInBits() / 8); }
+};
+
+// A register tile under construction (ProductTileFunction): where its sums begin and end.
+class TileFunction : public ProductFunction {
+ public:
+  TileFunction(llvm::Module& module, const std::string& symbol, const Instructions& target, int vector_bits, kernel::Type type,
+               int lane_bits, int rows, int vectors)
+      : ProductFunction(module, symbol, parameters(module.getContext()), target, vector_bits, type, lane_bits),
+        rows_(rows),
+        vectors_(vectors) {}
+
+  size_t sums() const { return static_cast<size_t>(rows_ * vectors_); }
+  // Entry `number` of ProductStrides.
+  llvm::Value* stride(int number) { return word_at(arg(5), number, b.getInt64Ty()); }
+
+  Values first_sums() {
+    return either(
+        b.CreateICmpNE(arg(6), i64(0)), [&] { return loaded(arg(2), stride(3)); },
+        [&] { return Values(sums(), llvm::Constant::getNullValue(vector)); });
+  }
+  // Adds the bias if there is one. `state` begins with the sums.
+  void store_sums(const Values& state) {
+    const Values results = either(
+        b.CreateICmpNE(arg(3), llvm::ConstantPointerNull::get(b.getPtrTy())),
+        [&] {
+          Values added = loaded(arg(3), stride(4));
+          for (size_t i = 0; i < sums(); ++i) added[i] = b.CreateFAdd(state[i], added[i]);
+          return added;
+        },
+        [&] { return Values(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(sums())); });
+    llvm::Value* const dst_row = stride(3);
+    for (size_t i = 0; i < sums(); ++i) store(results[i], vector_at(arg(2), dst_row, i));
+  }
+
+ private:
+  static std::vector<llvm::Type*> parameters(llvm::LLVMContext& context) {
+    auto* const pointer = llvm::PointerType::getUnqual(context);
+    auto* const word = llvm::Type::getInt64Ty(context);
+    return {pointer, pointer, pointer, pointer, word, pointer, word};
+  }
+  llvm::Value* vector_at(llvm::Value* matrix, llvm::Value* row_stride, size_t sum) {
+    const auto vectors = static_cast<size_t>(vectors_);
+    llvm::Value* const row = at(matrix, b.CreateMul(row_stride, i64(static_cast<int64_t>(sum / vectors))));
+    return at(row, i64(static_cast<int64_t>(sum % vectors) * vector_bytes()));
+  }
+  Values loaded(llvm::Value* matrix, llvm::Value* row_stride) {
+    Values values;
+    for (size_t i = 0; i < sums(); ++i) values.push_back(load(vector, vector_at(matrix, row_stride, i)));
+    return values;
+  }
+
+  const int rows_, vectors_;
 };
 
 }  // namespace lamina::cpu

@@ -1,0 +1,48 @@
+// Contenders in turns, and the bandwidth of reading: what the benchmarks of products share.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <vector>
+
+namespace bench {
+
+// In seconds. `of_thread`: the processor time of this thread, which other programs disturb less.
+inline double now(bool of_thread) {
+  timespec time;
+  clock_gettime(of_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// The minimum time of each contender, in turns, for `seconds`. One thread is measured by its processor time.
+inline std::vector<double> best_times(const std::vector<std::function<void()>>& contenders, double seconds, int threads) {
+  std::vector<double> best(contenders.size(), 1e9);
+  const double begin = now(false);
+  do {
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      const double start = now(threads == 1);
+      contenders[i]();
+      best[i] = std::min(best[i], now(threads == 1) - start);
+    }
+  } while (now(false) - begin < seconds);
+  return best;
+}
+
+// Reads whole blocks of 4 KiB and returns a sum, so that the reads are not left out.
+inline uint64_t read_all(const void* data, size_t bytes, int threads) {
+  constexpr size_t kWords = 1024;
+  const auto* const words = static_cast<const uint32_t*>(data);
+  uint64_t sum = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : sum)
+  for (size_t block = 0; block < bytes / sizeof(uint32_t) / kWords; ++block) {
+    uint32_t part = 0;
+    for (size_t i = 0; i < kWords; ++i) part += words[block * kWords + i];
+    sum += part;
+  }
+  return sum;
+}
+
+}  // namespace bench
