@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from typing import Callable, Mapping, NamedTuple, Optional, Sequence
 
 from lamina import _core
+from lamina._errors import Error
 from lamina._verbose import Compilations, Progress
 
 
@@ -32,6 +34,20 @@ _FORMS = {"f32": "<f", "f64": "<d", "f16": "<e", "s32": "<i", "s64": "<q", "s8":
 
 def whole(tensor: _core.LogicalTensor) -> Port:
     return Port(tensor, tensor, 0)
+
+
+def packed_port(tensor: _core.LogicalTensor, shape: Sequence[int]) -> Port:
+    """Returns the port of a tensor of s4 or u4 whose bytes, two elements each, the caller passes as a dense array of this
+    shape."""
+    given = _core.LogicalTensor(tensor.id, "u8", shape, _dense(shape))
+    if not shape:
+        raise Error(f"tensor {tensor.id} of {tensor.dtype} is given as a scalar, allowed is an array of bytes with two elements each")
+    elements = (*shape[:-1], 2 * shape[-1])
+    return Port(_core.LogicalTensor(tensor.id, tensor.dtype, elements, _dense(elements)), given)
+
+
+def _dense(shape: Sequence[int]) -> list:
+    return [math.prod(max(extent, 1) for extent in shape[axis + 1:]) for axis in range(len(shape))]
 
 
 def scalar_bytes(value: float, dtype: str) -> bytes:

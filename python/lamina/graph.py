@@ -8,7 +8,7 @@ from typing import Any, Iterable, Optional, Sequence, Union
 from lamina import _arrays, _core
 from lamina._core import LogicalTensor
 from lamina._errors import Error
-from lamina._program import first_reason, link, whole
+from lamina._program import Port, first_reason, link, packed_port, whole
 from lamina._verbose import Progress
 from lamina.explanation import Explanation
 
@@ -58,8 +58,10 @@ class Graph:
         """Adds a tensor that the caller passes.
 
         shape: extents, with None for an extent that differs from call to call; None as a whole if the rank is unknown. dtype:
-        "f32", "bf16", "f16", "f64", "s32", "s64", "s8", "u8", "boolean". strides: in elements, 0 broadcasts; default dense
-        row-major. constant: the tensor has the same values at every call, so that data derived from it is cached."""
+        "f32", "bf16", "f16", "f64", "s32", "s64", "s8", "u8", "boolean", or "s4" and "u4": the caller passes a dense uint8 array
+        with two elements per byte along the last axis, the first in the low four bits. strides: in elements, 0 broadcasts;
+        default dense row-major. constant: the tensor has the same values at every call, so that data derived from it is
+        cached."""
         tensor = LogicalTensor(self._take_id(), dtype, shape, strides, "constant" if constant else "undef")
         self._inputs.append(tensor)
         return self._owned(tensor)
@@ -173,6 +175,13 @@ def _unwrap(tensor: Any) -> LogicalTensor:
     return tensor.tensor if isinstance(tensor, _Constant) else tensor
 
 
+def _port(tensor: LogicalTensor, shape: tuple, strides: tuple) -> Port:
+    """Returns the argument for an input, from the shape and strides of the array that the caller passes."""
+    if tensor.dtype in ("s4", "u4"):
+        return packed_port(tensor, shape)
+    return whole(LogicalTensor(tensor.id, tensor.dtype, shape, strides))
+
+
 class CompiledGraph:
     """A compiled graph. Many threads may call it at once; it releases the GIL while it computes."""
 
@@ -198,8 +207,8 @@ class CompiledGraph:
         described = [_core.describe(array) for array in arrays if array is not None]
         if len(described) != len(self._inputs):
             raise Error(f"{len(described)} inputs are given, allowed is {len(self._inputs)}")
-        given = [LogicalTensor(tensor.id, tensor.dtype, shape, strides) for tensor, (_, shape, strides) in zip(self._inputs, described)]
-        linked = link(self._partitions, [whole(tensor) for tensor in given], self._outputs, self._constants, self._progress)
+        ports = [_port(tensor, shape, strides) for tensor, (_, shape, strides) in zip(self._inputs, described)]
+        linked = link(self._partitions, ports, self._outputs, self._constants, self._progress)
         return _arrays.Ready(linked, arrays)
 
     def explain(self, title: str = "") -> Explanation:

@@ -148,3 +148,79 @@ def test_rotary_embedding(interleaved, at_once):
     turned = [left * c - right * s, left * s + right * c]
     wanted = np.concatenate([np.stack(turned, -1).reshape(2, 4, 3, 6) if interleaved else np.concatenate(turned, -1), x[..., 6:]], -1)
     close(run("RotaryEmbedding", [x, ids, cosine, sine], constants=[1] if at_once else [], interleaved=interleaved)[0], wanted)
+
+
+# ---- attention over a cache that groups of heads share
+
+def turned(x, angles, interleaved):
+    """x: [heads, size]; the first elements of each head are rotated."""
+    half = len(angles)
+    left, right = (x[:, 0:2 * half:2], x[:, 1:2 * half:2]) if interleaved else (x[:, :half], x[:, half:2 * half])
+    pair = [left * np.cos(angles) - right * np.sin(angles), left * np.sin(angles) + right * np.cos(angles)]
+    made = np.stack(pair, -1).reshape(len(x), -1) if interleaved else np.concatenate(pair, -1)
+    return np.concatenate([made, x[:, 2 * half:]], -1)
+
+
+def attended_over_a_cache(q, k, v, past_k, past_v, before, angles=None, interleaved=False, window=-1, cap=0.0, scale=None, bias=None):
+    """The definition, token by token: q [batch, heads, length, size]; returns y and the places of the cache that hold tokens."""
+    batch, heads, length, size = q.shape
+    shared, y, caches = k.shape[1], np.zeros((batch, length, heads * v.shape[-1])), []
+    for b in range(batch):
+        keys, values = [list(past_k[b, :, t].astype(np.float64) for t in range(before[b])), list(past_v[b, :, t].astype(np.float64) for t in range(before[b]))]
+        for i in range(length):
+            place = before[b] + i
+            key, query = k[b, :, i].astype(np.float64), q[b, :, i].astype(np.float64)
+            if angles is not None:
+                key, query = turned(key, angles[place], interleaved), turned(query, angles[place], interleaved)
+            keys.append(key)
+            values.append(v[b, :, i].astype(np.float64))
+            first = max(0, place + 1 - window) if window >= 0 else 0
+            for h in range(heads):
+                g = h // (heads // shared)
+                scores = np.array([keys[t][g] @ query[h] for t in range(first, place + 1)]) * (scale or 1 / math.sqrt(size))
+                scores = cap * np.tanh(scores / cap) if cap else scores
+                scores = scores if bias is None else scores + bias[0, 0, i, first:place + 1]
+                weights = np.exp(scores - scores.max())
+                y[b, i, h * v.shape[-1]:(h + 1) * v.shape[-1]] = (weights / weights.sum()) @ np.stack([values[t][g] for t in range(first, place + 1)])
+        caches.append((np.stack(keys, 1), np.stack(values, 1)))
+    return y, caches
+
+
+@pytest.mark.parametrize("case", [
+    dict(before=[0, 0], length=5), dict(before=[0, 0], length=5, past=9), dict(before=[3, 3], length=1), dict(before=[4, 2], length=1, past=8),
+    dict(before=[2, 4], length=3, past=8), dict(before=[3, 3], length=1, rotary=True), dict(before=[0, 0], length=4, rotary=True, interleaved=True),
+    dict(before=[4, 2], length=2, past=8, rotary=True, packed=True), dict(before=[0, 0], length=6, window=3), dict(before=[5, 5], length=1, window=2, cap=1.5),
+    dict(before=[2, 2], length=2, scale=0.3, biased=True)])
+def test_group_query_attention(case):
+    before, length, past, window = case["before"], case["length"], case.get("past"), case.get("window", -1)
+    batch, heads, shared, size = 2, 4, 2, 8
+    past = max(before) if past is None else past
+    total = max(before) + length
+    q, k, v = some(batch, heads, length, size), some(batch, shared, length, size), some(batch, shared, length, size)
+    past_k, past_v = some(batch, shared, past, size), some(batch, shared, past, size)
+    angles = RNG.uniform(0, 6, (12, 3)) if case.get("rotary") else None
+    flat = [x.transpose(0, 2, 1, 3).reshape(batch, length, -1) for x in (q, k, v)]
+    inputs = [np.concatenate(flat, -1), None, None] if case.get("packed") else flat
+    bias = some(1, 1, length, total) if case.get("biased") else None
+    inputs += [past_k if past else None, past_v if past else None, np.array(before, np.int32) + length - 1, np.array(total, np.int32)]
+    inputs += [np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)] if angles is not None else [None, None] if bias is not None else []
+    inputs += [None, bias] if bias is not None else []
+    made, keys, values = run("GroupQueryAttention", inputs, 3, constants=[6], num_heads=heads, kv_num_heads=shared, do_rotary=int(angles is not None),
+                             rotary_interleaved=int(case.get("interleaved", False)), local_window_size=window, softcap=case.get("cap", 0.0), scale=case.get("scale", 0.0))
+    wanted, caches = attended_over_a_cache(q, k, v, past_k, past_v, before, angles, case.get("interleaved", False), window, case.get("cap", 0.0),
+                                           case.get("scale"), bias)
+    close(made, wanted, 1e-4)
+    for b, (of_k, of_v) in enumerate(caches):
+        close(keys[b, :, :of_k.shape[1]], of_k, 1e-5)
+        close(values[b, :, :of_v.shape[1]], of_v, 1e-5)
+    assert keys.shape == (batch, shared, max(past, total), size)
+
+
+def test_group_query_attention_names_what_is_not_carried():
+    q, k, v = some(1, 2, 16), some(1, 2, 8), some(1, 2, 8)
+    given = [q, k, v, None, None, np.array([1], np.int32), np.array(2, np.int32)]
+    for wrong, text in ((dict(smooth_softmax=1), "smooth_softmax 1"), (dict(k_quant_type="PER_TENSOR"), "k_quant_type PER_TENSOR")):
+        with pytest.raises(lamina.Error, match=f"GroupQueryAttention.*{text}"):
+            run("GroupQueryAttention", given, 1, constants=[6], num_heads=2, kv_num_heads=1, **wrong)
+    with pytest.raises(lamina.Error, match="GroupQueryAttention.*head_sink"):
+        run("GroupQueryAttention", [*given, None, None, None, None, some(2)], 1, constants=[6], num_heads=2, kv_num_heads=1)

@@ -7,7 +7,8 @@
     control.py     If, Loop and Scan
     elementwise.py reductions.py norms.py windows.py shapes.py resize.py choices.py einsum.py quantized.py recurrent.py
                    the rules, by family
-    microsoft.py   the rules for ONNX Runtime's own operators
+    microsoft.py microsoft_attention.py group_query_attention.py matmul_nbits.py
+                   the rules for ONNX Runtime's own operators
     table.py       maps operators to rules
 
 Weights (initializers) are constants of the graph. An operator without a rule, or whose rule does not apply, is replaced by

@@ -47,6 +47,8 @@ def fold(node: onnx.NodeProto, values: dict, opset: int) -> Optional[list]:
         return None
     if any(attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for attribute in node.attribute):
         return None
+    if node.op_type == "DequantizeLinear" and values[inputs[0]].ndim > 1:
+        return None  # weights stay integers
     if node.op_type in _BY_NUMPY:
         return [_BY_NUMPY[node.op_type](node, [values[name] for name in inputs])]
     body = helper.make_function("lamina", "folded", list(dict.fromkeys(inputs)), [name for name in node.output if name], [node],

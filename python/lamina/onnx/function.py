@@ -9,6 +9,7 @@ import onnx
 from onnx import numpy_helper, version_converter
 
 from lamina._errors import Error
+from lamina.explanation import Explanation
 from lamina.onnx.importer import Importer
 from lamina.onnx.node import NeedsValue
 
@@ -47,6 +48,14 @@ class OnnxFunction:
             except NeedsValue as needed:
                 self.static_inputs.append(needed.name)
                 self._compiled.clear()
+
+    def explain(self, title: str = "") -> Explanation:
+        """As CompiledGraph.explain(), for the static inputs of the most recent call. Raises lamina.Error if nothing is
+        compiled: a model with static inputs is compiled by its first call, and one whose outputs are all known never."""
+        found = [made.explain for made in self._compiled.values() if hasattr(made, "explain")]
+        if not found:
+            raise Error(f"{self.name}: explain: no graph is compiled, allowed is a model that was called and that computes an output")
+        return found[-1](title or self.name)
 
     def _by_name(self, arrays: tuple) -> dict:
         if len(arrays) == 1 and isinstance(arrays[0], dict):

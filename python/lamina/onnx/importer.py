@@ -13,7 +13,7 @@ from lamina._errors import Error
 from lamina.graph import Graph
 from lamina.onnx.control import expand_control
 from lamina.onnx.folding import fold
-from lamina.onnx.node import OF_NUMPY, ONNX_TYPES, TYPES, NeedsValue, Node, Unfit
+from lamina.onnx.node import OF_NUMPY, ONNX_TYPES, TYPES, WIDER, NeedsValue, Node, Unfit
 from lamina.onnx.table import RULES
 
 _DEEPEST = 6  # maximum nesting of functions
@@ -30,6 +30,7 @@ class Importer:
         self.tensors: dict[str, Any] = {}
         self.weights: dict[int, numpy.ndarray] = {}  # by tensor id
         self.values: dict[str, numpy.ndarray] = {}  # known values: initializers, static inputs and values computed from them
+        self.widened: set = set()  # ids of tensors of s8 and u8 that are of 4 bits in the model
         self.of_static: set = set(static)  # names of known values that depend on the caller's static inputs
         self.open: set = set()  # names of inputs whose values are unknown
         self.sources: dict[str, set] = {}  # the unknown inputs from which each tensor is computed
@@ -61,10 +62,12 @@ class Importer:
         if not value.type.HasField("tensor_type") or kind.elem_type not in TYPES:
             raise Error(f"{self.name}: input {value.name!r} is {_type_name(value.type)}, allowed is a tensor of {', '.join(TYPES.values())}",
                         "unimplemented")
-        if not kind.HasField("shape"):
-            return self.graph.input(None, TYPES[kind.elem_type])
-        shape = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
-        return self.graph.input(shape, TYPES[kind.elem_type])
+        dtype = TYPES[kind.elem_type]
+        shape = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim] if kind.HasField("shape") else None
+        tensor = self.graph.input(shape, WIDER.get(dtype, dtype))
+        if dtype in WIDER:
+            self.widened.add(tensor.id)
+        return tensor
 
     def tensor(self, name: str, where: str) -> Any:
         """Returns the tensor of that name; a known value becomes a constant tensor."""
@@ -80,6 +83,13 @@ class Importer:
         return self.tensors[name]
 
     def constant(self, array: numpy.ndarray, dtype: str) -> Any:
+        """Returns a constant tensor. s4 and u4 have two values per byte; with an odd last axis they become s8 and u8."""
+        if dtype in WIDER and array.ndim and array.shape[-1] % 2 == 0:
+            return self.bytes_of_4_bits(packed(array), dtype)
+        if dtype in WIDER:
+            tensor = self.constant(array, WIDER[dtype])
+            self.widened.add(tensor.id)
+            return tensor
         if dtype == "bf16" and str(array.dtype) != "bfloat16":
             array = array.astype(helper.tensor_dtype_to_np_dtype(ONNX_TYPES["bf16"]))
         if dtype != "bf16":
@@ -88,9 +98,16 @@ class Importer:
         self.weights[tensor.id] = numpy.array(plain(array), order="C")
         return tensor
 
+    def bytes_of_4_bits(self, array: numpy.ndarray, dtype: str) -> Any:
+        """Returns a constant tensor of s4 or u4 of bytes with two values each."""
+        tensor = self.graph.input((*array.shape[:-1], 2 * array.shape[-1]), dtype, constant=True)
+        self.weights[tensor.id] = numpy.array(array, order="C")
+        return tensor
+
     def value_of(self, tensor: Any) -> Optional[numpy.ndarray]:
         """Returns the value of a constant tensor."""
-        return self.weights.get(tensor.id)
+        value = self.weights.get(tensor.id)
+        return unpacked(value, tensor.dtype) if tensor.dtype in WIDER and value is not None else value
 
     def needs_integers(self, names: Any) -> None:
         """If these tensors depend only on inputs of integer or boolean type, requests the values of those inputs."""
@@ -177,7 +194,8 @@ class Importer:
     def _type_of(self, name: str) -> onnx.TypeProto:
         if name in self.tensors:
             tensor = self.tensors[name]
-            return helper.make_tensor_type_proto(ONNX_TYPES[tensor.dtype], tensor.shape)
+            dtype = tensor.dtype.replace("8", "4") if tensor.id in self.widened else tensor.dtype
+            return helper.make_tensor_type_proto(ONNX_TYPES[dtype], tensor.shape)
         if name in self.values:
             array = self.values[name]
             return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
@@ -204,6 +222,7 @@ class Importer:
             made = dict(zip(computed, made if isinstance(made, tuple) else (made,)))
             return tuple(_typed(made[name], computed[name].dtype) if name in made else fixed[name].copy() for name in outputs)
 
+        call.explain = compiled.explain
         return call
 
     def _fixed(self, name: str) -> numpy.ndarray:
@@ -243,8 +262,21 @@ def _bound(inner: onnx.NodeProto, names: dict, prefix: str, given: dict) -> onnx
 
 
 def plain(array: Any) -> Any:
-    """Converts bfloat16, which numpy's protocols cannot share, to raw bits."""
-    return array.view("uint16") if str(getattr(array, "dtype", "")) == "bfloat16" else array
+    """Converts types that numpy's protocols cannot share: bfloat16 to raw bits, integers of 4 bits to those of 8 bits."""
+    dtype = str(getattr(array, "dtype", ""))
+    return array.view("uint16") if dtype == "bfloat16" else array.astype(dtype.replace("4", "8")) if dtype in ("int4", "uint4") else array
+
+
+def packed(array: numpy.ndarray) -> numpy.ndarray:
+    """Returns integers of 4 bits as bytes with two of them along the last axis, the first in the low four bits."""
+    pairs = array.astype("int8").view("uint8").reshape(*array.shape[:-1], -1, 2) & 15
+    return pairs[..., 0] | pairs[..., 1] << 4
+
+
+def unpacked(array: numpy.ndarray, dtype: str) -> numpy.ndarray:
+    """The inverse of `packed`, one integer per byte."""
+    values = numpy.stack([array & 15, array >> 4], axis=-1).reshape(*array.shape[:-1], -1)
+    return (values ^ 8).astype("int8") - 8 if dtype == "s4" else values
 
 
 def _typed(array: Any, dtype: str) -> Any:

@@ -11,12 +11,13 @@ from onnx import helper
 
 TYPES = {onnx.TensorProto.FLOAT: "f32", onnx.TensorProto.DOUBLE: "f64", onnx.TensorProto.FLOAT16: "f16", onnx.TensorProto.BFLOAT16: "bf16",
          onnx.TensorProto.BOOL: "boolean", onnx.TensorProto.INT32: "s32", onnx.TensorProto.INT64: "s64", onnx.TensorProto.INT8: "s8",
-         onnx.TensorProto.UINT8: "u8"}
+         onnx.TensorProto.UINT8: "u8", onnx.TensorProto.INT4: "s4", onnx.TensorProto.UINT4: "u4"}
 ONNX_TYPES = {name: kind for kind, name in TYPES.items()}
 OF_NUMPY = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "boolean", "int32": "s32", "int64": "s64",
-            "int8": "s8", "uint8": "u8"}
+            "int8": "s8", "uint8": "u8", "int4": "s4", "uint4": "u4"}
 FLOATS = ("f32", "f64", "f16", "bf16")
 NARROW = ("f16", "bf16")
+WIDER = {"s4": "s8", "u4": "u8"}  # the types with a byte for each value of 4 bits
 
 
 class Unfit(Exception):
@@ -48,8 +49,12 @@ class Node:
         """Whether the model uses this output."""
         return position < len(self.proto.output) and bool(self.proto.output[position])
 
-    def tensor(self, position: int) -> Any:
-        return self.importer.tensor(self.proto.input[position], self.where)
+    def tensor(self, position: int, of_4_bits: bool = False) -> Any:
+        """of_4_bits: whether the rule takes integers of 4 bits, which may have a byte each (Importer.widened)."""
+        tensor = self.importer.tensor(self.proto.input[position], self.where)
+        if not of_4_bits and (tensor.dtype in WIDER or tensor.id in self.importer.widened):
+            raise Unfit(f"input {position} has elements of 4 bits")
+        return tensor
 
     def tensors(self) -> list:
         return [self.tensor(i) for i in range(len(self)) if self.has(i)]
@@ -145,3 +150,16 @@ class Node:
 
     def expand(self, x: Any, shape: Sequence[int]) -> Any:
         return x if list(shape) == self.shape(x) else self.op("Expand", [x], shape=[int(e) for e in shape])
+
+
+def sum_of(node: Node, *terms: Any) -> Any:
+    """Returns the sum of the terms that are not None."""
+    made = None
+    for term in terms:
+        made = term if made is None else made if term is None else node.op("Add", [made, term])
+    return made
+
+
+def given(node: Node, position: int) -> Any:
+    """Returns the tensor of an input; None if the node has no such input."""
+    return node.tensor(position) if node.has(position) else None

@@ -8,6 +8,7 @@ from lamina.onnx.node import NARROW, TYPES, Node, Unfit
 from lamina.onnx.windows import convolved
 
 _QUANTIZED = ("s8", "u8")
+_DEQUANTIZED = ("s8", "u8", "s4", "u4")
 
 
 def _per(node: Node, x: Any, scale: Any) -> tuple:
@@ -56,8 +57,8 @@ def _dequantize(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str 
     node.floating(scale)
     if x.dtype == "s32" and zero is None:
         return node.cast(node.op("Multiply", [node.cast(x, "f32"), node.cast(scale, "f32")]), dtype)
-    if x.dtype not in _QUANTIZED:
-        raise Unfit(f"elements of {x.dtype}, allowed is {', '.join(_QUANTIZED)}, or s32 without zero points")
+    if x.dtype not in _DEQUANTIZED:
+        raise Unfit(f"elements of {x.dtype}, allowed is {', '.join(_DEQUANTIZED)}, or s32 without zero points")
     qtype, axis, count = _per(node, x, scale)
     inputs = [x, node.reshape(node.cast(scale, "f32"), [count])] + ([node.reshape(zero, [count])] if zero is not None else [])
     return node.cast(node.op("DynamicDequantize", inputs, qtype=qtype, axis=axis), dtype)
@@ -95,21 +96,20 @@ def _blocks(node: Node, x: Any, size: int) -> tuple:
 
 
 def dequantize(node: Node) -> Any:
-    x, scale = node.tensor(0), node.tensor(1)
-    zero = node.tensor(2) if node.has(2) else None
+    x, scale = node.tensor(0, of_4_bits=True), node.tensor(1)
+    zero = node.tensor(2, of_4_bits=True) if node.has(2) else None
     if not node.attribute("block_size", 0):
         return _dequantize(node, x, scale, zero, scale.dtype)
     return _by_blocks(node, x, scale, zero, node.attribute("block_size", 0))
 
 
 def _by_blocks(node: Node, x: Any, scale: Any, zero: Optional[Any], size: int) -> Any:
-    _check_quantized(x.dtype)
-    blocks, of_blocks = _blocks(node, x, size)
-    values = _integers(node, node.reshape(x, blocks))
-    if zero is not None:
-        values = node.op("Subtract", [values, _integers(node, node.reshape(zero, of_blocks))])
-    made = node.op("Multiply", [values, node.cast(node.reshape(scale, of_blocks), "f32")])
-    return node.cast(node.reshape(made, node.shape(x)), scale.dtype)
+    if x.dtype not in _DEQUANTIZED:
+        raise Unfit(f"elements of {x.dtype}, allowed is {', '.join(_DEQUANTIZED)}")
+    _blocks(node, x, size)
+    group = [1] * node.rank(x)
+    group[node.axis(x, default=1)] = size
+    return node.op("DynamicDequantize", [x, scale, *([] if zero is None else [zero])], qtype="per_group", group_shape=group)
 
 
 def quantized_product(product: Callable, output_axis: int) -> Callable:

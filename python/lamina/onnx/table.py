@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from lamina.onnx import choices, einsum, elementwise, microsoft, norms, quantized, recurrent, reductions, resize, shapes, windows
+from lamina.onnx import (choices, einsum, elementwise, group_query_attention, matmul_nbits, microsoft, microsoft_attention, norms, quantized, recurrent,
+                         reductions, resize, shapes, windows)
 
 _FAMILIES = (elementwise, reductions, norms, windows, shapes, resize, choices, einsum, quantized, recurrent)
-RULES = {"": {name: rule for family in _FAMILIES for name, rule in family.RULES.items()}, microsoft.DOMAIN: microsoft.RULES}
+_OF_MICROSOFT = (microsoft, microsoft_attention, group_query_attention, matmul_nbits)
+
+
+def _rules(families: tuple) -> dict:
+    return {name: rule for family in families for name, rule in family.RULES.items()}
+
+
+RULES = {"": _rules(_FAMILIES), microsoft.DOMAIN: _rules(_OF_MICROSOFT)}
