@@ -29,10 +29,11 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from lamina._errors import Error
 from lamina.torch import emit as _emit
+from lamina.torch.int4 import unpack_int4
 from lamina.torch.lowering import lower
 from lamina.torch.report import GraphReport, NodeReport, is_floating, report_of
 from lamina.torch import whole_ops
-from lamina.torch.rewrites import join_permutes, name_empty_statistics, prepare_joint, split_dropout, widen_products
+from lamina.torch.rewrites import join_permutes, name_empty_statistics, prepare_joint, split_dropout, widen_integer_products, widen_products
 from lamina.torch.table import KEPT_WHOLE, TABLE
 from lamina.torch.views import VIEW_RULES
 from lamina.torch.weights import Settings
@@ -168,6 +169,8 @@ def _compiled(module: GraphModule, name: str, options: Options) -> GraphModule:
     name_empty_statistics(module)
     join_permutes(module)
     widen_products(module)
+    widen_integer_products(module)
+    unpack_int4(module)
     lowered = lower(module, TABLE, VIEW_RULES)
     inputs = [node for node in lowered.lowering.module.graph.nodes if node.op == "placeholder"]
     names = options.names if len(options.names) == len(inputs) else [node.name for node in inputs]

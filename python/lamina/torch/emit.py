@@ -19,7 +19,7 @@ from lamina._core import LogicalTensor
 from lamina._errors import Error
 from lamina._program import Linked, Port, link
 from lamina.torch.lowering import Lowered
-from lamina.torch.nodes import may_draw
+from lamina.torch.nodes import dtype_of, may_draw
 from lamina.torch.weights import Packing, Settings, candidate
 
 KIND_CHARACTERS = 120  # maximum length of a call's name in the profiler
@@ -205,7 +205,7 @@ class _Emitter:
             tensor = tensor if tensor.strides else port
             return self.made[port.id], Port(tensor, tensor, 0)
         value = self.lowering.constants.get(source.root, source.root.meta["val"])
-        given = LogicalTensor(port.id, port.dtype, tuple(value.shape), tuple(value.stride()))
+        given = LogicalTensor(port.id, dtype_of(value), tuple(value.shape), tuple(value.stride()))
         # The port's tensor has its properties and strides.
         own = next(t for t in self.lowering.ports.values() if t.id == port.id)
         return self._value(source.root), Port(own, given, source.offset * BYTES.get(port.dtype, 1))

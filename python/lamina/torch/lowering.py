@@ -88,6 +88,20 @@ class Lowering:
         whole."""
         return self.cast(self._port_or_inner(node), dtype)
 
+    def packed_tensor(self, node: Node, dtype: str) -> LogicalTensor:
+        """Returns the tensor of s4 or u4 in the bytes of an outer node, which is dense: two along the last axis."""
+        key = (dtype, node)
+        if key not in self.ports:
+            if self.is_inner(node):
+                raise Refused(f"{dtype} in bytes that lamina computes")
+            value, root = node.meta["val"], self.base(node)
+            if not is_known(value) or not value.is_contiguous():
+                raise Refused(f"{dtype} in bytes with gaps")
+            tensor = LogicalTensor(self._take_id(), dtype, (*value.shape[:-1], 2 * value.shape[-1]))
+            self.ports[key] = tensor
+            self.sources[tensor.id] = Source(root, value.storage_offset() - root.meta["val"].storage_offset())
+        return self.ports[key]
+
     def cast(self, tensor: LogicalTensor, dtype: str) -> LogicalTensor:
         if tensor.dtype == dtype:
             return tensor
@@ -234,6 +248,8 @@ class Lowering:
         name = name_of(node)
         if node.name in self.left_out:
             raise Refused(self.left_out[node.name])
+        if hasattr(node.target, "lamina_reason"):
+            raise Refused(node.target.lamina_reason)
         if not all(is_known(known.meta.get("val")) for known in (node, *node.all_input_nodes)):
             raise Refused("a size or number that depends on data")
         if self.is_view(node):

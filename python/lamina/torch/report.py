@@ -127,7 +127,8 @@ def report_of(name: str, lowered: Any, emitted: Any) -> GraphReport:
             continue
         carried = node in lowering.inner
         floating = is_floating(node.meta["val"]) and not draws(node)
-        nodes.append(NodeReport(node.name, str(node.target), carried, floating, lowering.reasons.get(node, "")))
+        op = str(node.target) if isinstance(node.target, torch._ops.OpOverload) else getattr(node.target, "__name__", str(node.target))
+        nodes.append(NodeReport(node.name, op, carried, floating, lowering.reasons.get(node, "")))
     partitions = [json.loads(partition.reasons_json()) for partition in lowered.partitions]
     kernels = [json.loads(code.info_json()) for call in emitted.calls for code in call.compiled]
     return GraphReport(name, nodes, len(emitted.calls), partitions, kernels, _explanation(name, emitted), packings=emitted.packings)

@@ -114,6 +114,23 @@ def _widen(graph: Graph, product: Node, chain: list) -> None:
     graph.erase_node(cast)
 
 
+def widen_integer_products(module: GraphModule) -> None:
+    """A product of 8-bit integers that only casts to f32 read writes f32."""
+    for product in list(module.graph.nodes):
+        if product.target is not aten._int_mm.default:
+            continue
+        readers = [user for user in product.users if user.target is aten._to_copy.default and user.meta["val"].dtype == torch.float32]
+        if not readers or len(readers) < len(product.users):
+            continue
+        with module.graph.inserting_before(product):
+            wide = module.graph.call_function(torch.ops.lamina.wide_int_mm.default, product.args)
+        wide.meta.update(product.meta, val=readers[0].meta["val"])
+        for reader in readers:
+            reader.replace_all_uses_with(wide)
+            module.graph.erase_node(reader)
+        module.graph.erase_node(product)
+
+
 def name_empty_statistics(module: GraphModule) -> None:
     """A batch norm that uses running statistics has empty outputs instead of the batch's statistics: replaces them by
     constants."""

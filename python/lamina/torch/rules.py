@@ -126,9 +126,9 @@ class Reduce:
         return l.op(self.kind, [source], axes=axes, keep_dims=bool(getattr(a, "keepdim", False)))
 
 
-def cast(l: Lowering, a: Args) -> Any:
-    dtype, source = dtype_of(a.value), l.tensor(a.self)
-    return l.op("Reorder", [source]) if source.dtype == dtype else l.cast(source, dtype)
+def floor(l: Lowering, x: Any) -> Any:
+    whole = l.op("Trunc", [x])
+    return l.op("Subtract", [whole, l.cast(l.op("Greater", [whole, x]), x.dtype)])
 
 
 def reorder(l: Lowering, a: Args) -> Any:

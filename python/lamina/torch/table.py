@@ -5,7 +5,8 @@ from __future__ import annotations
 from lamina.torch import rules_index as index
 from lamina.torch import rules_norm as norms
 from lamina.torch import rules_products as products
-from lamina.torch.rules import (Binary, Compare, Extreme, Gradient, Logical, Reduce, Unary, cast, clamp, clamp_between, concatenate, copy,
+from lamina.torch import rules_quantized as quantized
+from lamina.torch.rules import (Binary, Compare, Extreme, Gradient, Logical, Reduce, Unary, clamp, clamp_between, concatenate, copy,
                                 dropout_backward, elu, elu_backward, leaky_relu_backward, nll_loss, nll_loss_backward, power, prelu, prelu_backward,
                                 reorder, select, silu_backward, softmax, softmax_backward, softplus, softplus_backward, stack, threshold,
                                 threshold_backward)
@@ -62,7 +63,7 @@ TABLE = {
     "clamp_max.default": clamp,
     "clamp.Tensor": clamp_between,
     "where.self": select,
-    "_to_copy.default": cast,
+    "_to_copy.default": quantized.cast,
     "clone.default": reorder,
     "copy.default": copy,
     "cat.default": concatenate,
@@ -76,6 +77,10 @@ TABLE = {
     "mm.default": Product("self", "mat2"),
     "bmm.default": Product("self", "mat2"),
     "lamina.wide_mm.default": products.wide_product,
+    "lamina.int4_mm.default": quantized.int4_product,
+    "lamina.wide_int_mm.default": quantized.integer_product,
+    "_weight_int8pack_mm.default": quantized.int8_product,
+    "_int_mm.default": quantized.exact_integer_product,
     "addmm.default": Product("mat1", "mat2", "self"),
     "addbmm.default": products.sum_of_products,
     "baddbmm.default": Product("batch1", "batch2", "self"),

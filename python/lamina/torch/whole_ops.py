@@ -83,7 +83,7 @@ def _replace(module: GraphModule, node: Node) -> None:
     module.graph.erase_node(node)
 
 
-# ---- a product of 16-bit factors with an f32 result
+# ---- products of 16-bit factors and of 8-bit integers with an f32 result
 
 @torch.library.custom_op("lamina::wide_mm", mutates_args=())
 def wide_mm(self: Tensor, mat2: Tensor) -> Tensor:
@@ -91,6 +91,16 @@ def wide_mm(self: Tensor, mat2: Tensor) -> Tensor:
 
 
 @wide_mm.register_fake
+def _(self: Tensor, mat2: Tensor) -> Tensor:
+    return self.new_empty((self.shape[0], mat2.shape[1]), dtype=torch.float32)
+
+
+@torch.library.custom_op("lamina::wide_int_mm", mutates_args=())
+def wide_int_mm(self: Tensor, mat2: Tensor) -> Tensor:
+    return torch._int_mm(self, mat2).float()
+
+
+@wide_int_mm.register_fake
 def _(self: Tensor, mat2: Tensor) -> Tensor:
     return self.new_empty((self.shape[0], mat2.shape[1]), dtype=torch.float32)
 
