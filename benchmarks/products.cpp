@@ -1,8 +1,9 @@
-// Matrix products in f32: lamina's own and oneDNN's in turns in one process, beside the measured peak of multiply-adds and the
+// Matrix products: lamina's own and oneDNN's in turns in one process, beside the measured peak of multiply-adds in f32 and the
 // bandwidth of reading the weights. The minimum of each is printed, and lamina's time as a fraction of the others'.
 //
-//   products [--threads N] [--seconds S] [--smoke] [--with "FIELD VALUE, ..."]... [SHAPE...]
+//   products [--threads N] [--seconds S] [--type f32|bf16|f16] [--smoke] [--with "FIELD VALUE, ..."]... [SHAPE...]
 //
+// Where oneDNN has no fast code for the type, it multiplies in f32 instead, and the first line says so.
 // SHAPE: MxKxN, and t if the weights are contiguous along k. --with: lamina's time once more, with other values for some
 // fields of the schedule (product_fields.def). "--with search" tries the neighbours of the schedule, step by step.
 // On one thread, processor time is measured, so that other programs disturb less.
@@ -46,6 +47,7 @@ struct Options {
   int threads = 1;
   std::vector<std::string> others;
   double seconds = 0.5;
+  DataType dtype = DataType::f32;
   std::vector<std::string> shapes{std::begin(kShapes), std::end(kShapes)};
 };
 
@@ -53,6 +55,13 @@ struct Shape {
   long m = 0, k = 0, n = 0;
   bool along_k = false;
 };
+
+DataType dtype_of(const std::string& name) {
+  for (const DataType dtype : {DataType::f32, DataType::bf16, DataType::f16})
+    if (name == lamina::name_of(dtype)) return dtype;
+  std::fprintf(stderr, "products: --type is \"%s\"; allowed are f32, bf16 and f16\n", name.c_str());
+  std::exit(2);
+}
 
 Options options_of(int argc, char** argv) {
   Options options;
@@ -63,6 +72,8 @@ Options options_of(int argc, char** argv) {
       options.threads = std::atoi(argv[++i]);
     else if (std::strcmp(argv[i], "--seconds") == 0 && has_value)
       options.seconds = std::atof(argv[++i]);
+    else if (std::strcmp(argv[i], "--type") == 0 && has_value)
+      options.dtype = dtype_of(argv[++i]);
     else if (std::strcmp(argv[i], "--with") == 0 && has_value)
       options.others.emplace_back(argv[++i]);
     else if (std::strcmp(argv[i], "--smoke") == 0)
@@ -105,9 +116,9 @@ Shape shape_of(const std::string& text) {
   return shape;
 }
 
-lamina::kernel::Contraction contraction_of(const Shape& shape) {
-  const auto matrix = [](long rows, long columns, bool transposed) {
-    return lamina::kernel::MatrixStack{rows, columns, transposed ? 1 : columns, transposed ? rows : 1, {}, DataType::f32};
+lamina::kernel::Contraction contraction_of(const Shape& shape, DataType dtype) {
+  const auto matrix = [dtype](long rows, long columns, bool transposed) {
+    return lamina::kernel::MatrixStack{rows, columns, transposed ? 1 : columns, transposed ? rows : 1, {}, dtype};
   };
   lamina::kernel::Contraction contraction;
   contraction.matrices.m = shape.m, contraction.matrices.k = shape.k, contraction.matrices.n = shape.n;
@@ -117,25 +128,33 @@ lamina::kernel::Contraction contraction_of(const Shape& shape) {
   return contraction;
 }
 
-std::vector<float> random_numbers(long count) {
+using Bytes = std::vector<char>;
+
+Bytes random_numbers(DataType dtype, long count) {
   std::mt19937 random(1);
-  std::uniform_real_distribution<float> numbers(-1, 1);
-  std::vector<float> result(static_cast<size_t>(count));
-  for (float& number : result) number = numbers(random);
+  std::uniform_real_distribution<double> numbers(-1, 1);
+  Bytes result(static_cast<size_t>(lamina::bytes_of(dtype, count)));
+  for (long i = 0; i < count; ++i) lamina::store_from_double(dtype, result.data(), i, numbers(random));
   return result;
+}
+
+dnnl::memory::data_type onednn_type(DataType dtype) {
+  using Type = dnnl::memory::data_type;
+  return dtype == DataType::bf16 ? Type::bf16 : dtype == DataType::f16 ? Type::f16 : Type::f32;
 }
 
 // oneDNN's product, with weights as they are or packed ahead.
 class OneDnn {
  public:
-  OneDnn(const Shape& shape, std::vector<float>& src, std::vector<float>& weights, std::vector<float>& dst, bool packs) {
+  OneDnn(const Shape& shape, DataType dtype, Bytes& src, Bytes& weights, Bytes& dst, bool packs) {
     using Desc = dnnl::memory::desc;
-    constexpr auto kType = dnnl::memory::data_type::f32;
-    const Desc a({shape.m, shape.k}, kType, dnnl::memory::dims{shape.k, 1});
-    const Desc b({shape.k, shape.n}, kType, shape.along_k ? dnnl::memory::dims{1, shape.k} : dnnl::memory::dims{shape.n, 1});
-    const Desc c({shape.m, shape.n}, kType, dnnl::memory::dims{shape.n, 1});
-    const Desc any({shape.k, shape.n}, kType, dnnl::memory::format_tag::any);
+    const auto type = onednn_type(dtype);
+    const Desc a({shape.m, shape.k}, type, dnnl::memory::dims{shape.k, 1});
+    const Desc b({shape.k, shape.n}, type, shape.along_k ? dnnl::memory::dims{1, shape.k} : dnnl::memory::dims{shape.n, 1});
+    const Desc c({shape.m, shape.n}, type, dnnl::memory::dims{shape.n, 1});
+    const Desc any({shape.k, shape.n}, type, dnnl::memory::format_tag::any);
     const dnnl::matmul::primitive_desc desc(engine_, a, packs ? any : b, c);
+    is_fast_ = std::string_view(desc.impl_info_str()).find("ref") == std::string_view::npos;
     src_ = dnnl::memory(a, engine_, src.data());
     weights_ = dnnl::memory(b, engine_, weights.data());
     dst_ = dnnl::memory(c, engine_, dst.data());
@@ -145,6 +164,15 @@ class OneDnn {
       weights_ = packed;
     }
     product_ = dnnl::matmul(desc);
+  }
+  // Whether it has fast code for products of this type.
+  static bool multiplies(DataType dtype) {
+    try {
+      Bytes matrix(4 * 64 * 64);
+      return OneDnn({64, 64, 64}, dtype, matrix, matrix, matrix, false).is_fast_;
+    } catch (const dnnl::error&) {
+      return false;
+    }
   }
   void run() {
     product_.execute(stream_, {{DNNL_ARG_SRC, src_}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DST, dst_}});
@@ -156,6 +184,7 @@ class OneDnn {
   dnnl::stream stream_{engine_};
   dnnl::memory src_, weights_, dst_;
   dnnl::matmul product_;
+  bool is_fast_ = false;
 };
 
 // `fields`: "name value, name value".
@@ -211,14 +240,18 @@ class Others {
   std::function<void(const ProductRunner&, void* scratch)> run_;
 };
 
-void measure(const std::string& text, const Options& options, double peak) {
+// `peer`: the type in which oneDNN multiplies.
+void measure(const std::string& text, const Options& options, DataType peer, double peak) {
   const Shape shape = shape_of(text);
-  const lamina::kernel::Contraction contraction = contraction_of(shape);
+  const lamina::kernel::Contraction contraction = contraction_of(shape, options.dtype);
   const lamina::cpu::Machine machine = lamina::cpu::host_machine();
   const ProductRunner runner(contraction, machine,
                              lamina::cpu::choose_product_schedule(contraction, machine, {options.threads}), options.threads);
-  std::vector<float> src = random_numbers(shape.m * shape.k), weights = random_numbers(shape.k * shape.n);
-  std::vector<float> dst(static_cast<size_t>(shape.m * shape.n)), other = dst;
+  const auto numbers = [&](DataType dtype, long rows, long columns) { return random_numbers(dtype, rows * columns); };
+  const Bytes src = numbers(options.dtype, shape.m, shape.k), weights = numbers(options.dtype, shape.k, shape.n);
+  Bytes peer_src = numbers(peer, shape.m, shape.k), peer_weights = numbers(peer, shape.k, shape.n);
+  Bytes dst(static_cast<size_t>(lamina::bytes_of(options.dtype, shape.m * shape.n)));
+  Bytes peer_dst(static_cast<size_t>(lamina::bytes_of(peer, shape.m * shape.n)));
   const ProductRunner ahead(contraction, machine,
                             lamina::cpu::choose_product_schedule(contraction, machine, {options.threads, true}),
                             options.threads, {.are_packed_ahead = true});
@@ -227,15 +260,16 @@ void measure(const std::string& text, const Options& options, double peak) {
       std::aligned_alloc(64, (std::max(runner.scratch_bytes(), ahead.scratch_bytes()) + 63) / 64 * 64), std::free);
   const lamina::cpu::Executor executor(options.threads);
   ahead.pack(weights.data(), panels.get(), executor);
-  OneDnn plain(shape, src, weights, other, false), packed(shape, src, weights, other, true);
+  OneDnn plain(shape, peer, peer_src, peer_weights, peer_dst, false),
+      packed(shape, peer, peer_src, peer_weights, peer_dst, true);
   volatile uint64_t sink = 0;
   const std::vector<double> times = best_times(
       {[&] { runner.run(src.data(), weights.data(), nullptr, dst.data(), scratch.get(), executor); },
        [&] { ahead.run(src.data(), panels.get(), nullptr, dst.data(), scratch.get(), executor); }, [&] { plain.run(); },
-       [&] { packed.run(); }, [&] { sink = sink + read_all(weights.data(), 4 * weights.size(), options.threads); }},
+       [&] { packed.run(); }, [&] { sink = sink + read_all(weights.data(), weights.size(), options.threads); }},
       options.seconds, options.threads);
   const double work = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.k) * static_cast<double>(shape.n);
-  const double bytes = 4e-9 * static_cast<double>(weights.size());
+  const double bytes = 1e-9 * static_cast<double>(weights.size());
   const auto fraction = [&](size_t a, size_t b) { return times[b] / times[a]; };
   std::printf("%-16s %9.1f %9.1f %7.1f %7.1f %7.1f %7.1f %6.1f   %5.2f %5.2f %5.2f %5.2f\n", text.c_str(), times[0] * 1e6,
               times[1] * 1e6, work / times[0], work / times[1], work / times[2], work / times[3], bytes / times[4],
@@ -259,9 +293,11 @@ int main(int argc, char** argv) {
   const Options options = options_of(argc, argv);
   omp_set_num_threads(options.threads);
   const double most = peak(options);
-  std::printf("f32, %d threads, peak %.1f GF/s\n", options.threads, most);
+  const DataType peer = OneDnn::multiplies(options.dtype) ? options.dtype : DataType::f32;
+  const std::string type(lamina::name_of(options.dtype)), peer_type(lamina::name_of(peer));
+  std::printf("%s, %d threads, peak %.1f GF/s; oneDNN in %s\n", type.c_str(), options.threads, most, peer_type.c_str());
   std::printf("%-16s %9s %9s %7s %7s %7s %7s %6s   %s\n", "shape", "us", "packed us", "GF/s", "packed", "oneDNN", "packed",
               "read", "fraction of oneDNN, of oneDNN with packed weights; packed: of the peak, of reading");
-  for (const std::string& shape : options.shapes) measure(shape, options, most);
+  for (const std::string& shape : options.shapes) measure(shape, options, peer, most);
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "interface/status.h"
@@ -48,6 +49,36 @@ void interpret_element(const Entry& e, bool adds, int64_t row, int64_t column) {
   store_from_double(dst.dtype, e.dst, e.dst_at + row * dst.row_stride + column * dst.column_stride, static_cast<double>(sum));
 }
 
+void interpret_integers(const Entry& e, const IntegerFactors& factors, int64_t row, int64_t column) {
+  int64_t sum = 0;
+  for (int64_t k = 0; k < e.stack.k; ++k)
+    sum += (element<int64_t>(e.src, e.stack.src, e.src_at, row, k) - factors.src_zero_point) *
+           (element<int64_t>(e.weights, e.stack.weights, e.weights_at, k, column) - factors.weights_zero_point);
+  float result = static_cast<float>(sum) * factors.scales[factors.scales.size() == 1 ? 0 : static_cast<size_t>(column)];
+  if (e.stack.has_bias) result += element<float>(e.bias, e.stack.bias, e.bias_at, row, column);
+  const MatrixStack& dst = e.stack.dst;
+  store_from_double(dst.dtype, e.dst, e.dst_at + row * dst.row_stride + column * dst.column_stride, double{result});
+}
+
+// The largest distance of an integer of this type from its zero point.
+int64_t largest(DataType dtype, int64_t zero_point) {
+  const int64_t lowest = dtype == DataType::s8 ? std::numeric_limits<int8_t>::min() : 0;
+  return std::max(zero_point - lowest, lowest + std::numeric_limits<uint8_t>::max() - zero_point);
+}
+
+IntegerFactors integers_of(const LibraryStep& step, const MatmulStack& stack) {
+  const QuantizedFactor &src = step.quantized->src, &weights = step.quantized->weights;
+  IntegerFactors factors{static_cast<int32_t>(src.zero_point), static_cast<int32_t>(weights.zero_point), weights.scales};
+  for (float& scale : factors.scales) scale *= src.scales.front();
+  const int64_t product = largest(stack.src.dtype, src.zero_point) * largest(stack.weights.dtype, weights.zero_point);
+  const int64_t most = std::numeric_limits<int32_t>::max() / std::max<int64_t>(product, 1);
+  if (stack.k > most)
+    throw Error(Status::unimplemented, place_of(step.op),
+                join("a sum of ", stack.k, " products of integers may exceed 32 bits; with these zero points, at most ", most,
+                     " are allowed"));
+  return factors;
+}
+
 void check(bool holds, const char* what, const Contraction& contraction) {
   if (!holds) throw Error(Status::runtime_error, join("a contraction ", what, ": ", print(contraction)));
 }
@@ -55,13 +86,15 @@ void check(bool holds, const char* what, const Contraction& contraction) {
 }  // namespace
 
 Type Contraction::sum_type() const {
+  if (integers) return Type::s32;
   const bool is_wide = matrices.src.dtype == DataType::f64 || matrices.weights.dtype == DataType::f64;
   return is_wide ? Type::f64 : Type::f32;
 }
 
 Contraction contraction_of(const LibraryStep& step) {
-  LAMINA_CHECK(!step.quantized && !step.dequantized && !step.post_ops, join(describe(step.op), " is not a product of floats"));
+  LAMINA_CHECK(!step.dequantized && !step.post_ops, join(describe(step.op), " is not a plain product"));
   Contraction contraction{collapsed(matmul_stack(step)), step.adds};
+  if (step.quantized) contraction.integers = integers_of(step, contraction.matrices);
   verify(contraction);
   return contraction;
 }
@@ -95,9 +128,16 @@ void verify(const Contraction& contraction) {
   const MatmulStack& stack = contraction.matrices;
   check(stack.m >= 0 && stack.n >= 0 && stack.k >= 0, "has a negative extent", contraction);
   check(!contraction.adds || !stack.has_bias, "adds to dst and has a bias", contraction);
+  check(!contraction.adds || !contraction.integers, "adds integers to dst", contraction);
+  if (contraction.integers) {
+    const auto scales = static_cast<int64_t>(contraction.integers->scales.size());
+    check(scales == 1 || scales == stack.n, "has neither one scale nor one per column", contraction);
+  }
   for (const MatrixStack* matrix : {&stack.src, &stack.weights, &stack.bias, &stack.dst}) {
     if (matrix == &stack.bias && !stack.has_bias) continue;
-    check(is_floating(matrix->dtype), "has a matrix that is not of floats", contraction);
+    const bool is_factor = matrix == &stack.src || matrix == &stack.weights;
+    check(contraction.integers && is_factor ? is_byte_integer(matrix->dtype) : is_floating(matrix->dtype),
+          "has a matrix of another type than its sums allow", contraction);
     check(matrix->batch_strides.size() == stack.batch.size(), "lacks a stride of the batch", contraction);
   }
 }
@@ -110,7 +150,9 @@ void interpret(const Contraction& contraction, const void* src, const void* weig
         stack, src, weights, bias, dst, at(stack.src), at(stack.weights), stack.has_bias ? at(stack.bias) : 0, at(stack.dst)};
     for (int64_t row = 0; row < stack.m; ++row) {
       for (int64_t column = 0; column < stack.n; ++column) {
-        if (contraction.sum_type() == Type::f64)
+        if (contraction.integers)
+          interpret_integers(matrices, *contraction.integers, row, column);
+        else if (contraction.sum_type() == Type::f64)
           interpret_element<double>(matrices, contraction.adds, row, column);
         else
           interpret_element<float>(matrices, contraction.adds, row, column);

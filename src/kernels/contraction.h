@@ -4,23 +4,40 @@
 //   sum = fma(src[row, k], weights[k, column], sum)
 // in f64 if a factor is f64, else in f32, to which narrower factors are converted exactly. Then the bias is added, and the
 // result is rounded once to the type of dst.
+//
+// Of integers of 8 bits, the sum is exact:
+//   dst = f32(sum of (src - its zero point) * (weights - their zero point)) * scale + bias
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/kernel_ir.h"
 #include "kernels/matmul_stack.h"
 
 namespace lamina::kernel {
 
+// The factors are of u8 or s8.
+struct IntegerFactors {
+  int32_t src_zero_point = 0, weights_zero_point = 0;
+  std::vector<float> scales;  // of the product: one, or one per column
+};
+
 struct Contraction {
   MatmulStack matrices;  // as few batch dims as possible
   bool adds = false;     // the result is added to dst, and there is no bias
+  std::optional<IntegerFactors> integers = std::nullopt;
 
   Type sum_type() const;
+  // Entries of k that are one element of a factor where sums are computed: pairs of integers.
+  int64_t entries() const { return integers ? 2 : 1; }
+  int64_t elements_of_k() const { return (matrices.k + entries() - 1) / entries(); }
 };
 
-// `step` must be a MatMul of floats.
+// `step` must be a MatMul of floats or, with LibraryStep::quantized, of integers. Throws Error(unimplemented) for integers
+// whose sums may exceed 32 bits.
 Contraction contraction_of(const LibraryStep& step);
 // Of a step with LibraryStep::dequantized: the product with its dequantised weights, row after row in f32.
 Contraction dequantized_contraction_of(const LibraryStep& step);

@@ -48,7 +48,7 @@ bool computes_in_f32(const Graph& graph, int position, const LibrarySteps& steps
   for (const auto& ports : {steps.inputs(graph, position), steps.outputs(graph, position)}) {
     for (const ValueIndex value : ports) {
       const DataType dtype = value == kNoValue ? DataType::undef : graph.tensor(value).dtype;
-      if (is_narrow_float(dtype) && (steps.dequantized.contains(position) || !library.takes_type(op, dtype))) return true;
+      if (is_narrow_float(dtype) && !library.takes_type(op, dtype)) return true;
     }
   }
   return false;

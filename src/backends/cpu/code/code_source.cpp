@@ -28,6 +28,18 @@ CodeSource source_of(const PanelCopy& copy) {
           }};
 }
 
+CodeSource source_of(const RowConversion& conversion) {
+  return {.name = "row_conversion", .structure = describe(conversion), .emit = [conversion](const CodeModule& to) {
+            emit_row_conversion(to.module, to.symbol, conversion, to.target);
+          }};
+}
+
+CodeSource source_of(const ScaledRow& row) {
+  return {.name = "scaled_row", .structure = describe(row), .emit = [row](const CodeModule& to) {
+            emit_scaled_row(to.module, to.symbol, row, to.target);
+          }};
+}
+
 CodeSource source_of(const DequantizedTile& tile) {
   return {.name = "dequantized_tile", .structure = describe(tile), .emit = [tile](const CodeModule& to) {
             emit_dequantized_tile(to.module, to.symbol, tile, to.target);

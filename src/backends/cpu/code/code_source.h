@@ -24,9 +24,11 @@ struct CodeSource {
 // Emits from references: the kernel and the schedule must outlive the result. See emit_kernel.h for the signature.
 CodeSource source_of(const kernel::Kernel& kernel, const Schedule& schedule);
 
-// The functions of matrix products: ProductTileFunction and PanelCopyFunction.
+// The functions of matrix products (product_code.h, dequantized_code.h).
 CodeSource source_of(const ProductTile& tile);
 CodeSource source_of(const PanelCopy& copy);
+CodeSource source_of(const RowConversion& conversion);
+CodeSource source_of(const ScaledRow& row);
 CodeSource source_of(const DequantizedTile& tile);
 CodeSource source_of(const WordCopy& copy);
 

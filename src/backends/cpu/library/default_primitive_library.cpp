@@ -17,7 +17,7 @@ namespace {
 std::span<const LibraryOp> library_ops(OpKind kind) {
   static const std::map<OpKind, std::vector<LibraryOp>> all = [] {
     std::map<OpKind, std::vector<LibraryOp>> ops;
-    for (const auto family : {product_ops, onednn_ops, window_ops}) {
+    for (const auto family : {product_ops, onednn_ops, converted_product_ops, window_ops}) {
       for (const LibraryOp& op : family()) ops[op.kind].push_back(op);
     }
     return ops;
@@ -123,7 +123,8 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
   }
   std::optional<PostOpSupport> takes_post_op(const Op& product, const Op& op) const override {
     for (const LibraryOp& entry : library_ops(product.kind)) {
-      if (entry.takes_post_op == nullptr) continue;
+      const bool is_used = entry.takes_integers == nullptr || entry.takes_integers();
+      if (entry.takes_post_op == nullptr || !is_used) continue;
       if (const auto support = entry.takes_post_op(op)) return support;
     }
     return std::nullopt;

@@ -25,15 +25,17 @@ struct LibraryOp {
   bool (*is_fast_in)(DataType dtype) = nullptr;  // whether this machine has fast code for tensors of bf16 or f16; null: it has
   bool (*takes_integers)() = nullptr;            // LibraryCapabilities::takes_integers; null: it does not
   bool dequantizes_weights = false;              // LibraryCapabilities::dequantizes_weights
-  // LibraryCapabilities::takes_post_op and its limits; null: none.
+  // LibraryCapabilities::takes_post_op and its limits, after ops of integers if takes_integers; null: none.
   std::optional<LibraryCapabilities::PostOpSupport> (*takes_post_op)(const Op& op) = nullptr;
   bool (*is_faster)(const Graph& graph, const Op& op) = nullptr;  // than the op's kernel; null: it is not
 };
 
 // By lamina's own loops.
 std::vector<LibraryOp> window_ops();
-// By generated code: products of f32 and f64.
+// By generated code: products of f32 and f64, and by weights of 4 and 8 bits.
 std::vector<LibraryOp> product_ops();
+// Of bf16 and f16, which are converted to f32, and of integers.
+std::vector<LibraryOp> converted_product_ops();
 // By oneDNN; empty if lamina is built without it.
 std::vector<LibraryOp> onednn_ops();
 

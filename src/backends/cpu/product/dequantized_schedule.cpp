@@ -46,7 +46,8 @@ DequantizedSchedule legal(const ProductSchedule& product, bool in_registers, con
   schedule.product.copies_panels = true;
   if (in_registers) {
     schedule.product.k_block = c.matrices.k;
-    schedule.product.copies_rows = product.copies_rows || c.matrices.src.column_stride != 1;
+    schedule.product.copies_rows =
+        product.copies_rows || c.matrices.src.column_stride != 1 || c.matrices.src.dtype != DataType::f32;
   } else {
     schedule.product.k_block = std::min(std::max(product.k_block / run, int64_t{1}) * run, c.matrices.k);
   }

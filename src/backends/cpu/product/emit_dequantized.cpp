@@ -137,7 +137,7 @@ class WordCopyEmitter {
   WordCopyEmitter(llvm::Module& module, const std::string& symbol, const WordCopy& copy, const Instructions& target)
       : copy_(copy),
         bits_(static_cast<int>(bits_of(copy.dtype))),
-        f_(module, symbol, parameters(module.getContext()), target, copy.vector_bits, kernel::Type::f32, 32) {}
+        f_(module, symbol, parameter_types(module.getContext(), "pwpw"), target, copy.vector_bits, kernel::Type::f32, 32) {}
 
   void emit() {
     const int64_t row_bytes = copy_.vectors * f_.vector_bytes();
@@ -160,12 +160,6 @@ class WordCopyEmitter {
   }
 
  private:
-  static std::vector<llvm::Type*> parameters(llvm::LLVMContext& context) {
-    auto* const pointer = llvm::PointerType::getUnqual(context);
-    auto* const word = llvm::Type::getInt64Ty(context);
-    return {pointer, word, pointer, word};
-  }
-
   // The integers of vector j of a row, one per lane.
   llvm::Value* codes(llvm::Value* row, int j) {
     const int per_byte = 8 / bits_, bytes = f_.lanes / per_byte;

@@ -11,5 +11,8 @@ namespace lamina::cpu {
 
 void emit_product_tile(llvm::Module& module, const std::string& symbol, const ProductTile& tile, const Instructions& target);
 void emit_panel_copy(llvm::Module& module, const std::string& symbol, const PanelCopy& copy, const Instructions& target);
+void emit_row_conversion(llvm::Module& module, const std::string& symbol, const RowConversion& conversion,
+                         const Instructions& target);
+void emit_scaled_row(llvm::Module& module, const std::string& symbol, const ScaledRow& row, const Instructions& target);
 
 }  // namespace lamina::cpu

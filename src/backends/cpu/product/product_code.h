@@ -1,25 +1,34 @@
-// The two functions from which the CPU's matrix products are made: one register tile over some entries of k, and the copy of a
-// panel of weights.
+// The functions from which the CPU's matrix products are made: one register tile over some entries of k, the copy of a panel of
+// weights, and the conversion of a row.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "interface/data_type.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
 
+// The bytes of an element of a panel: of a pair if it is of u8 or s8.
+inline int64_t element_bytes(DataType dtype) { return bytes_of(dtype, is_byte_integer(dtype) ? 2 : 1); }
+
 // What the code of a register tile depends on.
+//
+// Sums of s32 take pairs of successive entries of k at a time: a word of 32 bits with two integers of 16 bits is then one
+// element of src and of a panel, or a pair of u8 or s8 in a panel of these. There is no bias.
 struct ProductTile {
-  kernel::Type type = kernel::Type::f32;  // of both factors, the sums and dst; f32 or f64
+  kernel::Type type = kernel::Type::f32;  // of the sums and dst, and of src and the bias: f32, f64 or s32
+  DataType weights = DataType::f32;       // in the panel; the tile converts them to `type`
+  int32_t zero_point = 0;                 // of weights of u8 or s8
   int vector_bits = 512;
   int rows = 1, vectors = 1;
   bool prefetches = false;  // the same rows of the next panel
 };
 
-// Distances between rows, in bytes, and between entries of k.
+// Distances between rows, in bytes, and between entries of k. `next_tile`: from dst to that of the tile which follows.
 struct ProductStrides {
-  int64_t src_row, src_k, weights_k, dst_row, bias_row;
+  int64_t src_row, src_k, weights_k, dst_row, bias_row, next_tile;
 };
 
 // sums = (continues ? dst : 0) + the chain over `count` entries of k; then dst = bias == null ? sums : sums + bias.
@@ -30,11 +39,15 @@ using ProductTileFunction = void (*)(const void* src, const void* weights, void*
 std::string describe(const ProductTile& tile);
 
 // Copies `count` entries of k of a panel to to[k * columns + column], from from[k * stride + column] or, if the weights are
-// contiguous along k, from[column * stride + k]. `stride` is in bytes.
+// contiguous along k, from[column * stride + k], and converts them. `stride` is in bytes.
 using PanelCopyFunction = void (*)(const void* from, int64_t stride, void* to, int64_t count);
 
+//
+// `count` entries of u8 or s8 are pairs. To s32 means to words of two integers of 16 bits, without the zero point.
 struct PanelCopy {
-  kernel::Type type = kernel::Type::f32;
+  DataType from = DataType::f32, to = DataType::f32;  // the same; or a narrower float to f32; or u8 or s8 to s32
+  int32_t zero_point = 0;                             // of u8 or s8
+  bool is_paired = false;                             // rows of `from` have pairs
   int vector_bits = 512;
   int vectors = 1;
   bool along_k = true;
@@ -42,5 +55,28 @@ struct PanelCopy {
 };
 
 std::string describe(const PanelCopy& copy);
+
+// Converts `count` contiguous elements, or subtracts a zero point from them. The elements of `from` may be the last ones of the
+// memory of `to` if those are wider, and the first ones if those are narrower.
+using RowConversionFunction = void (*)(const void* from, void* to, int64_t count);
+
+struct RowConversion {
+  DataType from = DataType::bf16, to = DataType::f32;  // one of them is f32; or from u8 or s8 to s32: integers of 16 bits
+  int32_t zero_point = 0;                              // of u8 or s8
+  int vector_bits = 512;
+};
+
+std::string describe(const RowConversion& conversion);
+
+// to[i] = f32(sums[i]) * scales[i] + bias[i], for `count` elements. `bias` may be null. `to` may be `sums`.
+using ScaledRowFunction = void (*)(const int32_t* sums, const float* scales, const float* bias, void* to, int64_t count);
+
+struct ScaledRow {
+  DataType to = DataType::f32;
+  bool has_one_scale = false;  // scales[0]
+  int vector_bits = 512;
+};
+
+std::string describe(const ScaledRow& row);
 
 }  // namespace lamina::cpu

@@ -5,15 +5,28 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backends/cpu/llvm/headers.h"
 #include "backends/cpu/targets/isa/target_hooks.h"
 #include "backends/cpu/targets/target.h"
+#include "backends/cpu/vector/convert.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
+
+inline int lane_bits_of(kernel::Type type) { return type == kernel::Type::f64 ? 64 : 32; }
+
+// One per letter: p, a pointer; w, a word of 64 bits.
+inline std::vector<llvm::Type*> parameter_types(llvm::LLVMContext& context, std::string_view letters) {
+  std::vector<llvm::Type*> types;
+  for (const char letter : letters)
+    types.push_back(letter == 'p' ? static_cast<llvm::Type*>(llvm::PointerType::getUnqual(context))
+                                  : llvm::Type::getInt64Ty(context));
+  return types;
+}
 
 // A function under construction. Its parameters have the types `parameters`.
 class ProductFunction {
@@ -25,9 +38,12 @@ class ProductFunction {
       : function(llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), parameters, false),
                                         llvm::Function::ExternalLinkage, symbol, module)),
         b(llvm::BasicBlock::Create(module.getContext(), "entry", function)),
-        scalar(type == kernel::Type::f64 ? b.getDoubleTy() : b.getFloatTy()),
+        scalar(type == kernel::Type::f64   ? b.getDoubleTy()
+               : type == kernel::Type::s32 ? static_cast<llvm::Type*>(b.getInt32Ty())
+                                           : b.getFloatTy()),
         lanes(vector_bits / lane_bits),
-        vector(llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes))) {
+        vector(llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes))),
+        instructions(target) {
     function->addFnAttr(llvm::Attribute::NoUnwind);
     target.architecture->hooks->mark(*function, target, vector_bits);
   }
@@ -37,6 +53,7 @@ class ProductFunction {
   llvm::Type* const scalar;
   const int lanes;
   llvm::Type* const vector;
+  const Instructions& instructions;
 
   llvm::Value* arg(unsigned i) { return function->getArg(i); }
   llvm::Value* i64(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
@@ -48,6 +65,18 @@ class ProductFunction {
     return b.CreateLoad(type, b.CreateConstGEP1_64(b.getInt64Ty(), array, static_cast<uint64_t>(number)));
   }
   void store(llvm::Value* value, llvm::Value* pointer) { b.CreateAlignedStore(value, pointer, alignment()); }
+  // Stored elements, as many as `type` has lanes.
+  llvm::Value* load_elements(DataType dtype, llvm::Type* type, llvm::Value* pointer) {
+    return b.CreateAlignedLoad(storage_for(dtype, type), pointer, alignment_of(dtype));
+  }
+  void store_elements(DataType dtype, llvm::Value* elements, llvm::Value* pointer) {
+    b.CreateAlignedStore(elements, pointer, alignment_of(dtype));
+  }
+  // Stored elements as `type`, a scalar or vector of `scalar`.
+  llvm::Value* load_converted(DataType dtype, llvm::Type* type, llvm::Value* pointer) {
+    llvm::Value* const raw = load_elements(dtype, type, pointer);
+    return raw->getType() == type ? raw : emit_to_f32(b, dtype, raw, instructions);
+  }
   void prefetch(llvm::Value* pointer, bool writes = false) {
     b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
                       {pointer, b.getInt32(writes ? 1 : 0), b.getInt32(3), b.getInt32(1)});
@@ -112,6 +141,11 @@ class ProductFunction {
  private:
   llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); }
   llvm::Align alignment() const { return llvm::Align(scalar->getPrimitiveSizeInBits() / 8); }
+  static llvm::Align alignment_of(DataType dtype) { return llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1))); }
+  llvm::Type* storage_for(DataType dtype, llvm::Type* type) {
+    llvm::Type* const element = storage_type(b.getContext(), dtype);
+    return type->isVectorTy() ? llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes)) : element;
+  }
 };
 
 // A register tile under construction (ProductTileFunction): where its sums begin and end.
@@ -119,7 +153,7 @@ class TileFunction : public ProductFunction {
  public:
   TileFunction(llvm::Module& module, const std::string& symbol, const Instructions& target, int vector_bits, kernel::Type type,
                int lane_bits, int rows, int vectors)
-      : ProductFunction(module, symbol, parameters(module.getContext()), target, vector_bits, type, lane_bits),
+      : ProductFunction(module, symbol, parameter_types(module.getContext(), "ppppwpw"), target, vector_bits, type, lane_bits),
         rows_(rows),
         vectors_(vectors) {}
 
@@ -134,23 +168,21 @@ class TileFunction : public ProductFunction {
   }
   // Adds the bias if there is one. `state` begins with the sums.
   void store_sums(const Values& state) {
-    const Values results = either(
+    if (scalar->isIntegerTy()) return store_all(state);
+    store_all(either(
         b.CreateICmpNE(arg(3), llvm::ConstantPointerNull::get(b.getPtrTy())),
         [&] {
           Values added = loaded(arg(3), stride(4));
           for (size_t i = 0; i < sums(); ++i) added[i] = b.CreateFAdd(state[i], added[i]);
           return added;
         },
-        [&] { return Values(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(sums())); });
-    llvm::Value* const dst_row = stride(3);
-    for (size_t i = 0; i < sums(); ++i) store(results[i], vector_at(arg(2), dst_row, i));
+        [&] { return Values(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(sums())); }));
   }
 
  private:
-  static std::vector<llvm::Type*> parameters(llvm::LLVMContext& context) {
-    auto* const pointer = llvm::PointerType::getUnqual(context);
-    auto* const word = llvm::Type::getInt64Ty(context);
-    return {pointer, pointer, pointer, pointer, word, pointer, word};
+  void store_all(const Values& results) {
+    llvm::Value* const dst_row = stride(3);
+    for (size_t i = 0; i < sums(); ++i) store(results[i], vector_at(arg(2), dst_row, i));
   }
   llvm::Value* vector_at(llvm::Value* matrix, llvm::Value* row_stride, size_t sum) {
     const auto vectors = static_cast<size_t>(vectors_);

@@ -39,7 +39,20 @@ std::vector<int> rows_of(const ProductContext& context, const ProductSchedule& s
   return counts;
 }
 
-bool may_read_in_place(const Contraction& c) { return c.matrices.weights.column_stride == 1; }
+// Register tiles read src in the type of the sums.
+bool converts_rows(const Contraction& c) { return bytes_of(c.matrices.src.dtype, 1) != bytes_of_sum(c); }
+
+std::vector<bool> row_copies(const Contraction& c) {
+  return converts_rows(c) ? candidates::only(true) : candidates::may_be(true);
+}
+
+// Register tiles convert the weights of few rows, which are used once or twice.
+bool converts_in_tiles(const Contraction& c, const ProductSchedule& s) {
+  return bytes_of(c.matrices.weights.dtype, 1) != bytes_of_sum(c) && c.matrices.m <= s.rows * product_tuning::kTilesThatConvert;
+}
+
+// The two rows of a pair of integers are joined by a copy.
+bool may_read_in_place(const Contraction& c) { return c.matrices.weights.column_stride == 1 && !c.integers; }
 
 // Of k, for which a tile's rows fit the first-level cache. The panels of weights stream through it.
 int64_t entries_in_cache(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
@@ -51,10 +64,10 @@ int64_t entries_along_k(const Contraction& c) { return product_tuning::kBytesAlo
 // Sums that are added to dst cannot be carried over through it.
 std::vector<int64_t> k_blocks(const ProductContext& context, const ProductSchedule& s) {
   const Contraction& c = context.contraction;
-  std::vector<int64_t> blocks{c.matrices.k};
+  std::vector<int64_t> blocks{c.elements_of_k()};
   if (c.adds) return blocks;
   for (const int64_t most : {entries_in_cache(c, context.machine, s), entries_along_k(c), product_tuning::kStreams}) {
-    if (most < blocks.back()) blocks.push_back(even_block(c.matrices.k, most, 1));
+    if (most < blocks.back()) blocks.push_back(even_block(c.elements_of_k(), most, 1));
   }
   return blocks;
 }
@@ -109,8 +122,8 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
   const int64_t columns = panel_columns(c, s);
   s.column_block = s.copies_panels ? columns : even_block(c.matrices.n, parts_of(c.matrices.n, threads), columns);
-  s.k_block =
-      c.adds ? c.matrices.k : even_block(c.matrices.k, s.copies_panels ? entries_along_k(c) : product_tuning::kStreams, 1);
+  s.k_block = c.adds ? c.elements_of_k()
+                     : even_block(c.elements_of_k(), s.copies_panels ? entries_along_k(c) : product_tuning::kStreams, 1);
 }
 
 // A panel of weights stays in the second-level cache while all rows of a unit are multiplied by it, a tile of rows in the
@@ -118,7 +131,7 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
 void choose_blocks(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
   const int64_t columns = panel_columns(c, s);
   s.prefetches = true;
-  s.k_block = c.adds ? c.matrices.k : even_block(c.matrices.k, entries_in_cache(c, machine, s), 1);
+  s.k_block = c.adds ? c.elements_of_k() : even_block(c.elements_of_k(), entries_in_cache(c, machine, s), 1);
   s.column_block = c.matrices.n;
   s.row_block = c.matrices.m;
   if (threads == 1) return;
@@ -143,6 +156,7 @@ LegalProduct<ProductSchedule, ProductContext> legal_product_schedules(const Cont
 ProductSchedule choose_product_schedule(const Contraction& c, const Machine& machine, const ProductUse& use) {
   ProductSchedule s;
   s.vector_bits = vector_bits(machine);
+  s.copies_rows = converts_rows(c);
   if (!use.packs_ahead && c.matrices.m <= product_tuning::kFewRows) {
     choose_streaming(c, machine, use.threads, s);
     return s;
@@ -154,6 +168,7 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
                               : vectors_of_tile(machine, vectors_of_dst(c, s));
   s.rows = static_cast<int>(std::min<int64_t>(most_rows(machine, s.vectors), c.matrices.m));
   choose_blocks(c, machine, use.threads, s);
+  s.copies_panels = !(use.packs_ahead && converts_in_tiles(c, s));
   return s;
 }
 

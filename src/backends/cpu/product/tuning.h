@@ -16,6 +16,9 @@ inline constexpr int64_t kFewRows = 16;
 // Bytes of each column that are copied at a time for few rows of dst, if the weights are contiguous along k.
 inline constexpr int64_t kBytesAlongK = 256;
 
+// The most tiles of rows for which each converts packed weights of 16 bits, instead of a conversion of the panel before.
+inline constexpr int64_t kTilesThatConvert = 2;
+
 // Of a register tile: narrower ones load too much of src for a multiplication.
 inline constexpr int kLeastVectors = 2;
 

@@ -11,6 +11,8 @@
 namespace lamina::testing {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -306,7 +308,7 @@ TEST(ConvolutionStep, SumsGradientsOfWeightsInBlocksOfImages) {
         c.dtype = dtype;
         const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
         if (!has_direct_convolutions()) continue;
-        EXPECT_THAT(run.info.kernels, ElementsAre(Not(HasSubstr(" 1 x 1 partial sums"))));
+        EXPECT_THAT(run.info.kernels, Contains(AllOf(HasSubstr("partial sums"), Not(HasSubstr(" 1 x 1 partial sums")))));
       }
     }
   }

@@ -54,17 +54,17 @@ Graph product(const Case& c) {
   return g.finish();
 }
 
-bool multiplies_integers() {
-  Op op;
-  op.kind = OpKind::MatMul;
-  return cpu_backend().plan_target()->library->takes_integers(op);
+// Generated products have none yet.
+bool applies_post_ops() {
+  Op op, relu;
+  op.kind = OpKind::MatMul, relu.kind = OpKind::ReLU;
+  return cpu_backend().plan_target()->library->takes_post_op(op, relu).has_value();
 }
 
 void expect_integers(const Case& c, double error = 2e-6) {
-  // The reference rounds factors that are cast to 16 bits, and so does a product that does not run on the integers.
-  const double rounding = c.dtype == bf16 ? 2e-2 : multiplies_integers() ? 0 : 2e-5;
+  // The reference rounds factors that are cast to 16 bits.
+  const double rounding = c.dtype == bf16 ? 2e-2 : 0;
   const LibraryRun run = expect_library_matches_reference(product(c), error + rounding);
-  if (!multiplies_integers()) return;
   EXPECT_THAT(run.info.kernels, Not(Contains(HasSubstr("dequantize"))));
 }
 
@@ -159,7 +159,7 @@ TEST(QuantizedProduct, IsTiledWithWhatStandsBehindIt) {
   const LibraryRun run =
       expect_library_matches_reference(product(c), 1e-4);  // covers the error of a score and of each probability
   EXPECT_THAT(run.info.kernel_texts, Contains(HasSubstr("tile of ")));
-  EXPECT_EQ(run.info.kernels.size(), multiplies_integers() ? 2u : 4u);
+  EXPECT_EQ(run.info.kernels.size(), 2u);
 }
 
 // A cast to 16 bits rounds, also for consumers in the same step.
@@ -188,7 +188,7 @@ TEST(QuantizedProduct, ACastOfAnOperandBehindItRounds) {
     return expect_library_matches_reference(g.finish(), 0, {{weights, zeros}}).info.kernels.size();
   };
   const size_t rounded = step_count(0.3f), exact = step_count(0.25f);
-  if (!multiplies_integers()) return;
+  if (!applies_post_ops()) return;
   EXPECT_EQ(exact, 1u);
   EXPECT_GT(rounded, exact);
 }
@@ -238,7 +238,6 @@ TEST(QuantizedProduct, OfWhatWasQuantizedInFrontOfIt) {
     g.op(OpKind::MatMul, {dequantized(g, {{2, 3, 80, 96}, u8, {0.004f}}, type, rounded), v});
     // A score that rounds in the other direction changes sums by one quantisation step of the probabilities.
     const LibraryRun run = expect_library_matches_reference(g.finish(), type == f32 ? 0.02 : 0.06);
-    if (!multiplies_integers()) continue;
     EXPECT_THAT(run.info.kernel_texts, Contains(HasSubstr("tile of ")));
     EXPECT_THAT(run.info.kernels, Not(Contains(HasSubstr("dequantize"))));
   }
@@ -258,8 +257,8 @@ void expect_one_step(const Dims& src, int64_t n, const Dims& operand, DataType o
   uint64_t other = g.input(operand_type, operand);
   if (operand_type != f32) other = dequantized(g, {operand, operand_type, {0.3f}, 0}, f32, other);
   g.op(OpKind::Add, {dst, other});
-  const LibraryRun run = expect_library_matches_reference(g.finish(), multiplies_integers() ? 4e-6 : 3e-5);
-  if (!multiplies_integers()) return;
+  const LibraryRun run = expect_library_matches_reference(g.finish(), 4e-6);
+  if (!applies_post_ops()) return;
   EXPECT_EQ(run.info.kernels.size(), 1u) << ::testing::PrintToString(run.info.kernels);
 }
 
@@ -292,7 +291,7 @@ TEST(QuantizedProduct, IsQuantizedAgain) {
              as);
         // A result near the middle between two integers may differ by one.
         const LibraryRun run = expect_library_matches_reference(g.finish(), 0.02);
-        EXPECT_TRUE(!multiplies_integers() || run.info.kernels.size() == 1u);
+        EXPECT_TRUE(!applies_post_ops() || run.info.kernels.size() == 1u);
       }
     }
   }

@@ -1,7 +1,9 @@
 // Every legal schedule of a product gives the bits of the interpreter's chain: sizes around vectors and tiles, both layouts of
-// the factors, strides, broadcasts over the batch, a bias of any shape, one to three threads.
+// the factors, strides, broadcasts over the batch, a bias of any shape, elements of 16 and 8 bits, one to three threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
 #include <string>
@@ -54,8 +56,9 @@ size_t bytes_for(const MatrixStack& matrix, const Dims& batch) {
 std::vector<char> random_matrix(const MatrixStack& matrix, const Dims& batch, std::mt19937_64& random) {
   std::vector<char> bytes(bytes_for(matrix, batch));
   std::uniform_real_distribution<double> numbers(-1, 1);
+  const double largest = is_byte_integer(matrix.dtype) ? 200 : 1;
   for (int64_t i = 0; i < static_cast<int64_t>(bytes.size()) / bytes_of(matrix.dtype, 1); ++i)
-    store_from_double(matrix.dtype, bytes.data(), i, numbers(random));
+    store_from_double(matrix.dtype, bytes.data(), i, largest * numbers(random));
   return bytes;
 }
 
@@ -161,6 +164,76 @@ TEST_P(ProductBits, IncludeWhatTheyAreAddedTo) {
   }
 }
 
+// Each matrix has a type of its own.
+TEST_P(ProductBits, RoundSumsOfNarrowTypesOnce) {
+  const std::vector<DataType> types{DataType::bf16, DataType::f16, DataType::f32};
+  for (int layout = 0; layout < 16; ++layout) {
+    const Layout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
+    for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{1, 70, 150}, {5, 40, 37}, {19, 130, 70}, {40, 67, 33}}) {
+      Contraction c = contraction_of(m, k, n, types[random_() % 2], of, {2}, random_() % 2 == 0);
+      c.matrices.weights.dtype = types[random_() % 2];
+      c.matrices.dst.dtype = types[random_() % 3];
+      c.matrices.has_bias = random_() % 2 == 0;
+      c.matrices.bias = {m, n, static_cast<int64_t>(random_() % 2) * n, 1, {0}, types[random_() % 3]};
+      expect_chain(c, 5);
+    }
+  }
+}
+
+TEST_P(ProductBits, KeepSumsOfNarrowTypesBetweenBlocksOfK) {
+  for (const DataType dtype : {DataType::bf16, DataType::f16}) {
+    for (const int64_t m : {1, 16, 50}) {
+      const Contraction c = contraction_of(m, 1000, 37, dtype, {});
+      const Data data(c, random_);
+      ProductSchedule schedule = cpu::choose_product_schedule(c, machine_, {2});
+      for (const int64_t k_block : {300, 1000}) {
+        schedule.k_block = k_block;
+        EXPECT_TRUE(result_of(c, data, machine_, schedule, 2, false) == data.expected) << describe(schedule);
+      }
+    }
+  }
+}
+
+TEST_P(ProductBits, OfNarrowTypesIncludeWhatTheyAreAddedTo) {
+  Contraction c = contraction_of(20, 700, 37, DataType::bf16, {});
+  c.matrices.dst.dtype = DataType::f32;
+  c.adds = true;
+  expect_chain(c);
+}
+
+TEST_P(ProductBits, OfIntegersAreExactSumsTimesAScale) {
+  for (int layout = 0; layout < 16; ++layout) {
+    const Layout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
+    for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{1, 71, 150}, {5, 40, 37}, {19, 1, 70}, {40, 133, 33}}) {
+      Contraction c = contraction_of(m, k, n, DataType::f32, of, {2}, random_() % 2 == 0);
+      c.matrices.src.dtype = random_() % 2 == 0 ? DataType::u8 : DataType::s8;
+      c.matrices.weights.dtype = random_() % 2 == 0 ? DataType::u8 : DataType::s8;
+      c.matrices.dst.dtype = std::array{DataType::f32, DataType::bf16, DataType::f16}[random_() % 3];
+      c.matrices.has_bias = random_() % 2 == 0;
+      c.matrices.bias = {m, n, static_cast<int64_t>(random_() % 2) * n, 1, {0}, DataType::f32};
+      const bool has_zero_points = random_() % 2 == 0;
+      c.integers = kernel::IntegerFactors{.src_zero_point = has_zero_points ? 3 : 0,
+                                          .weights_zero_point = has_zero_points ? -5 : 0,
+                                          .scales = std::vector<float>(random_() % 2 == 0 ? 1 : static_cast<size_t>(n))};
+      for (float& scale : c.integers->scales) scale = 1e-4F * static_cast<float>(1 + random_() % 100);
+      expect_chain(c, 5);
+    }
+  }
+}
+
+TEST_P(ProductBits, OfIntegersAreExactForTheLargestSums) {
+  Contraction c = contraction_of(3, 20001, 20, DataType::f32, {.weights_along_k = true});
+  c.matrices.src.dtype = DataType::u8, c.matrices.weights.dtype = DataType::s8;
+  c.integers = kernel::IntegerFactors{.src_zero_point = 255, .weights_zero_point = 127, .scales = {1}};
+  Data data(c, random_);
+  std::fill(data.src.begin(), data.src.end(), 0);
+  std::fill(data.weights.begin(), data.weights.end(), char{-128});
+  kernel::interpret(c, data.src.data(), data.weights.data(), nullptr, data.expected.data());
+  EXPECT_EQ(load_as_double(DataType::f32, data.expected.data(), 0), static_cast<float>(20001 * 255 * 255));
+  const ProductSchedule schedule = cpu::choose_product_schedule(c, machine_, {2});
+  EXPECT_TRUE(result_of(c, data, machine_, schedule, 2, false) == data.expected) << describe(schedule);
+}
+
 // All of them, for a product with full and partial tiles.
 TEST_P(ProductBits, AreTheSameUnderEverySchedule) {
   const Contraction c = contraction_of(17, 37, 70, DataType::f32, {});
@@ -192,9 +265,12 @@ TEST(ProductCode, IsGeneratedForEveryMachine) {
     if (!described.machine.instructions.architecture->hooks->initialize()) continue;
     SCOPED_TRACE(described.name);
     for (const bool along_k : {false, true}) {
-      const Contraction c = contraction_of(20, 100, 70, DataType::f32, {.weights_along_k = along_k});
-      const ProductSchedule schedule = cpu::choose_product_schedule(c, described.machine, {2});
-      EXPECT_NO_THROW(cpu::ProductRunner(c, described.machine, schedule, 2)) << describe(schedule);
+      for (const DataType dtype : {DataType::f32, DataType::bf16, DataType::f16, DataType::s8}) {
+        Contraction c = contraction_of(20, 100, 70, dtype, {.weights_along_k = along_k});
+        if (dtype == DataType::s8) c.integers = kernel::IntegerFactors{.scales = {1}}, c.matrices.dst.dtype = DataType::f32;
+        const ProductSchedule schedule = cpu::choose_product_schedule(c, described.machine, {2});
+        EXPECT_NO_THROW(cpu::ProductRunner(c, described.machine, schedule, 2)) << describe(schedule);
+      }
     }
   }
 }

@@ -459,7 +459,8 @@ class Matmul final : public Primitive {
 
 std::vector<LibraryOp> matmul_ops() {
   const auto tiled = [](const kernel::LibraryStep& step, const PrimitiveUse& use) -> std::unique_ptr<const Primitive> {
-    if (step.inputs[0].dtype == DataType::f64 || step.dequantized) return nullptr;
+    const bool is_fast = step.quantized ? multiplies_integers() : computes_fast_in(step.inputs[0].dtype);
+    if (step.inputs[0].dtype == DataType::f64 || step.dequantized || !is_fast) return nullptr;
     return std::make_unique<Matmul>(step, use);
   };
   return {{.kind = OpKind::MatMul, .compile = tiled, .takes_integers = multiplies_integers}};

@@ -15,32 +15,8 @@ constexpr size_t kLine = 64;
 
 size_t whole_lines(int64_t bytes) { return (static_cast<size_t>(bytes) + kLine - 1) / kLine * kLine; }
 
-// Distances between elements, in bytes.
-struct Steps {
-  int64_t row, column;
-};
-
-// Copies elements of 4 or 8 bytes.
-template <typename Word>
-void copy_words(const char* from, Steps from_steps, char* to, Steps to_steps, int64_t rows, int64_t columns) {
-  for (int64_t row = 0; row < rows; ++row) {
-    const char* source = from + row * from_steps.row;
-    char* target = to + row * to_steps.row;
-    for (int64_t column = 0; column < columns; ++column, source += from_steps.column, target += to_steps.column)
-      std::memcpy(target, source, sizeof(Word));
-  }
-}
-
-void copy_elements(const char* from, Steps from_steps, char* to, Steps to_steps, int64_t rows, int64_t columns,
-                   int64_t element_bytes) {
-  if (from_steps.column == element_bytes && to_steps.column == element_bytes) {
-    for (int64_t row = 0; row < rows; ++row)
-      std::memcpy(to + row * to_steps.row, from + row * from_steps.row, static_cast<size_t>(columns * element_bytes));
-  } else if (element_bytes == sizeof(uint64_t)) {
-    copy_words<uint64_t>(from, from_steps, to, to_steps, rows, columns);
-  } else {
-    copy_words<uint32_t>(from, from_steps, to, to_steps, rows, columns);
-  }
+DataType storage_of(kernel::Type sums) {
+  return sums == kernel::Type::f64 ? DataType::f64 : sums == kernel::Type::s32 ? DataType::s32 : DataType::f32;
 }
 
 }  // namespace
@@ -49,7 +25,8 @@ void copy_elements(const char* from, Steps from_steps, char* to, Steps to_steps,
 struct ProductRunner::Unit {
   Memory at;  // of the entry
   int64_t first_row, end_row, first_column, end_column;
-  char *panels, *rows, *tile, *bias;  // scratch memory: copied weights; copied rows of src; tiles of dst and of the bias
+  // Scratch memory: copied weights; copied rows of src; tiles of dst and of the bias; the sums of the unit.
+  char *panels, *rows, *tile, *bias, *sums;
   int64_t first_k = 0, count = 0;
 };
 
@@ -67,6 +44,12 @@ struct ProductRunner::Panel {
   int64_t to_next_k;  // bytes
 };
 
+// What a register tile adds to, or writes.
+struct ProductRunner::Sums {
+  char* at;
+  int64_t to_next_row;  // bytes
+};
+
 ProductRunner::ProductRunner(kernel::Contraction contraction, const Machine& machine, const ProductSchedule& schedule,
                              int threads, const ProductWeights& weights)
     : contraction_(std::move(contraction)),
@@ -75,51 +58,100 @@ ProductRunner::ProductRunner(kernel::Contraction contraction, const Machine& mac
       schedule_(schedule),
       threads_(threads),
       weights_(weights),
-      element_bytes_(bytes_of(stack_.dst.dtype, 1)),
+      sum_type_(storage_of(contraction_.sum_type())),
+      bias_type_(contraction_.integers ? DataType::f32 : sum_type_),
+      panel_type_(schedule_.copies_panels ? sum_type_ : stack_.weights.dtype),
+      copied_type_(weights_.are_packed_ahead ? stack_.weights.dtype : panel_type_),
+      k_(contraction_.elements_of_k()),
+      entries_(contraction_.entries()),
+      sum_bytes_(bytes_of(sum_type_, 1)),
+      src_bytes_(bytes_of(stack_.src.dtype, 1)),
+      weights_bytes_(bytes_of(stack_.weights.dtype, 1)),
+      bias_bytes_(bytes_of(stack_.bias.dtype, 1)),
+      dst_bytes_(bytes_of(stack_.dst.dtype, 1)),
       columns_(panel_columns(contraction_, schedule)) {
-  for (const kernel::MatrixStack* matrix : {&stack_.src, &stack_.weights, &stack_.bias}) {
-    const bool is_used = matrix != &stack_.bias || stack_.has_bias;
-    LAMINA_CHECK(!is_used || matrix->dtype == stack_.dst.dtype, kernel::print(contraction_));
-  }
+  check_types();
   const int64_t lanes = columns_ / schedule_.vectors, rest = parts(stack_.n % columns_, lanes);
   LAMINA_CHECK(weights_.source == nullptr || schedule_.copies_panels, kernel::print(contraction_));
   if (stack_.n >= columns_ || rest == schedule_.vectors || weights_.source != nullptr) compile(whole_, schedule_.vectors);
   if (rest > 0 && rest < schedule_.vectors && weights_.source == nullptr) compile(last_, static_cast<int>(rest));
+  compile_copies();
+  plan_units();
   plan_packed_weights();
   plan_scratch();
   const double sums = static_cast<double>(stack_.products()) * static_cast<double>(stack_.m) * static_cast<double>(stack_.n);
-  const double vectors = sums * static_cast<double>(stack_.k) * static_cast<double>(8 * element_bytes_) / schedule_.vector_bits;
+  const double vectors = sums * static_cast<double>(k_) * static_cast<double>(8 * sum_bytes_) / schedule_.vector_bits;
   is_worth_threads_ = vectors * machine_.costs.operation > 2 * machine_.costs.wait;
+}
+
+void ProductRunner::check_types() const {
+  const bool is_wide = sum_type_ == DataType::f64;
+  for (const kernel::MatrixStack* matrix : {&stack_.src, &stack_.weights, &stack_.bias, &stack_.dst}) {
+    if (matrix == &stack_.bias && !stack_.has_bias) continue;
+    const bool is_integer = contraction_.integers && is_byte_integer(matrix->dtype);
+    LAMINA_CHECK(is_integer || is_wide == (matrix->dtype == DataType::f64), kernel::print(contraction_));
+  }
+  LAMINA_CHECK(stack_.src.dtype == sum_type_ || schedule_.copies_rows, kernel::print(contraction_));
+  LAMINA_CHECK(stack_.dst.dtype == sum_type_ || !contraction_.adds, kernel::print(contraction_));
+}
+
+void ProductRunner::compile_copies() {
+  const int bits = schedule_.vector_bits;
+  if (stack_.has_bias) copy_bias_ = MatrixCopy(stack_.bias.dtype, bias_type_, machine_, bits);
+  if (contraction_.integers) {
+    copy_src_ = MatrixCopy::of_integers(stack_.src.dtype, contraction_.integers->src_zero_point, machine_, bits);
+    scale_out_ = ScaledCopy(stack_.dst.dtype, contraction_.integers->scales.size() == 1, machine_, bits);
+    return;
+  }
+  copy_src_ = MatrixCopy(stack_.src.dtype, sum_type_, machine_, bits);
+  copy_weights_ = MatrixCopy(stack_.weights.dtype, copied_type_, machine_, bits);
+  copy_in_ = MatrixCopy(sum_type_, sum_type_, machine_, bits);
+  copy_out_ = MatrixCopy(sum_type_, stack_.dst.dtype, machine_, bits);
+}
+
+// The last blocks are smaller, so that all threads end at about the same time. Weights in place are read in long rows instead.
+void ProductRunner::plan_units() {
+  const bool reads_in_place = !weights_.are_packed_ahead && !schedule_.copies_panels;
+  const bool is_shared = threads_ > 1 && !reads_in_place && schedule_.column_block < stack_.n && stack_.products() == 1;
+  for (int64_t first = 0, end = 0; first < stack_.n; first = end) {
+    const int64_t share = is_shared ? (stack_.n - first) / (2 * threads_) / columns_ * columns_ : stack_.n;
+    end = std::min(first + std::min(schedule_.column_block, std::max(share, columns_)), stack_.n);
+    column_blocks_.push_back({first, end});
+  }
 }
 
 void ProductRunner::plan_packed_weights() {
   const int64_t rest = stack_.n % columns_, columns = stack_.n - rest + (rest == 0 ? 0 : code_of(rest).columns);
-  packed_matrix_bytes_ = static_cast<int64_t>(whole_lines(stack_.k * columns * element_bytes_));
+  packed_matrix_bytes_ = static_cast<int64_t>(whole_lines(k_ * columns * entries_ * weights_bytes_));
   packed_strides_ = stack_.weights.batch_strides;
   for (size_t d = packed_strides_.size(); d-- > 0;) {
     if (packed_strides_[d] == 0) continue;
-    packed_strides_[d] = packed_matrices_ * packed_matrix_bytes_ / element_bytes_;
+    packed_strides_[d] = packed_matrices_ * packed_matrix_bytes_ / weights_bytes_;
     packed_matrices_ *= stack_.batch[d];
   }
 }
 
 void ProductRunner::plan_scratch() {
   const auto slots = [](int64_t extent, int64_t part) { return static_cast<size_t>(parts(extent, part)); };
+  // An odd number of lines: neighbouring rows use different sets of a cache.
+  const auto row_bytes = [this](int64_t sums) { return static_cast<int64_t>(whole_lines(sums * sum_bytes_) | kLine); };
   if (schedule_.copies_rows) {
-    // An odd number of lines: neighbouring rows use different sets of a cache.
-    copied_row_bytes_ = static_cast<int64_t>(whole_lines(schedule_.k_block * element_bytes_) | kLine);
+    copied_row_bytes_ = row_bytes(schedule_.k_block);
     rows_bytes_ = static_cast<size_t>(schedule_.rows * copied_row_bytes_);
     all_rows_bytes_ =
         rows_bytes_ * (schedule_.panels_first ? slots(std::min(schedule_.row_block, stack_.m), schedule_.rows) : 1);
   }
-  if (!weights_.are_packed_ahead) {
+  if (!weights_.are_packed_ahead || panel_type_ != copied_type_) {
     panel_bytes_ = whole_lines(weights_.source != nullptr ? weights_.source->panel_bytes(schedule_.k_block)
-                                                          : schedule_.k_block * columns_ * element_bytes_);
+                                                          : schedule_.k_block * columns_ * sum_bytes_);
     const bool keeps_all = schedule_.copies_panels && !schedule_.panels_first;
     all_panels_bytes_ = panel_bytes_ * (keeps_all ? slots(schedule_.column_block, columns_) : 1);
   }
-  tile_bytes_ = whole_lines(schedule_.rows * columns_ * element_bytes_);
-  thread_bytes_ = all_panels_bytes_ + all_rows_bytes_ + 2 * tile_bytes_;
+  tile_bytes_ = whole_lines(schedule_.rows * columns_ * sum_bytes_);
+  if (stack_.dst.dtype != sum_type_ && schedule_.k_block < k_)
+    sums_row_bytes_ = row_bytes(parts(std::min(schedule_.column_block, stack_.n), columns_) * columns_);
+  thread_bytes_ = all_panels_bytes_ + all_rows_bytes_ + 2 * tile_bytes_ +
+                  static_cast<size_t>(sums_row_bytes_ * std::min(schedule_.row_block, stack_.m));
 }
 
 void ProductRunner::compile(PanelCode& code, int vectors) const {
@@ -131,16 +163,23 @@ void ProductRunner::compile(PanelCode& code, int vectors) const {
     compile_tile(code, rows / tiles);
     compile_tile(code, parts(rows, tiles));
   }
+  if (weights_.source == nullptr && (schedule_.copies_panels || weights_.are_packed_ahead)) compile_panel_copies(code, vectors);
+}
+
+void ProductRunner::compile_panel_copies(PanelCode& code, int vectors) const {
   const bool along_k = stack_.weights.row_stride == 1 && stack_.weights.column_stride != 1;
-  if (weights_.source != nullptr || !(schedule_.copies_panels || weights_.are_packed_ahead)) return;
-  if (!along_k && stack_.weights.column_stride != 1) return;
-  const int64_t ahead = along_k ? product_tuning::kBytesAlongK : columns_ * element_bytes_;
-  code.copy = compile_code(source_of(PanelCopy{.type = contraction_.sum_type(),
-                                               .vector_bits = schedule_.vector_bits,
-                                               .vectors = vectors,
-                                               .along_k = along_k,
-                                               .bytes_ahead = schedule_.prefetches ? ahead : 0}),
-                           machine_);
+  PanelCopy copy{.from = stack_.weights.dtype,
+                 .to = copied_type_,
+                 .zero_point = contraction_.integers ? contraction_.integers->weights_zero_point : 0,
+                 .vector_bits = schedule_.vector_bits,
+                 .vectors = vectors,
+                 .along_k = along_k,
+                 .bytes_ahead = 0};
+  if (schedule_.prefetches) copy.bytes_ahead = along_k ? product_tuning::kBytesAlongK : columns_ * weights_bytes_;
+  if (along_k || stack_.weights.column_stride == 1) code.copy = compile_code(source_of(copy), machine_);
+  if (copied_type_ == panel_type_) return;
+  copy.from = copied_type_, copy.to = panel_type_, copy.along_k = false, copy.is_paired = true, copy.bytes_ahead = 0;
+  code.conversion = compile_code(source_of(copy), machine_);
 }
 
 void ProductRunner::compile_tile(PanelCode& code, int64_t rows) const {
@@ -148,6 +187,8 @@ void ProductRunner::compile_tile(PanelCode& code, int64_t rows) const {
   if (tile.memory != nullptr) return;
   const bool reads_in_place = !weights_.are_packed_ahead && !schedule_.copies_panels;
   const ProductTile of_floats{.type = contraction_.sum_type(),
+                              .weights = panel_type_,
+                              .zero_point = contraction_.integers ? contraction_.integers->weights_zero_point : 0,
                               .vector_bits = schedule_.vector_bits,
                               .rows = static_cast<int>(rows),
                               .vectors = static_cast<int>(code.columns * schedule_.vectors / columns_),
@@ -169,8 +210,8 @@ void ProductRunner::pack(const void* weights, void* packed, const Executor& exec
       at += matrix % stack_.batch[d] * stack_.weights.batch_strides[d];
       matrix /= stack_.batch[d];
     }
-    copy_panel(static_cast<const char*>(weights) + at * element_bytes_, std::min(columns_, stack_.n - column), stack_.k,
-               static_cast<char*>(packed) + i / panels * packed_matrix_bytes_ + column * stack_.k * element_bytes_);
+    copy_panel(static_cast<const char*>(weights) + at * weights_bytes_, std::min(columns_, stack_.n - column), stack_.k,
+               static_cast<char*>(packed) + i / panels * packed_matrix_bytes_ + column * k_ * entries_ * weights_bytes_);
   });
 }
 
@@ -178,16 +219,18 @@ void ProductRunner::run(const void* src, const void* weights, const void* bias, 
                         const Executor& executor) const {
   const Memory memory{static_cast<const char*>(src), static_cast<const char*>(weights), static_cast<const char*>(bias),
                       static_cast<char*>(dst)};
-  const int64_t row_blocks = parts(stack_.m, schedule_.row_block), column_blocks = parts(stack_.n, schedule_.column_block);
+  const int64_t row_blocks = parts(stack_.m, schedule_.row_block);
+  const auto column_blocks = static_cast<int64_t>(column_blocks_.size());
   const Executor team = executor.at_most(is_worth_threads_ ? threads_ : 1);
   for_each_tile(stack_.products() * row_blocks * column_blocks, team, [&](int64_t unit, int thread) {
-    const int64_t column = unit % column_blocks * schedule_.column_block;
     const int64_t row = unit / column_blocks % row_blocks * schedule_.row_block;
+    const Columns& columns = column_blocks_[static_cast<size_t>(unit % column_blocks)];
     char* const panels = static_cast<char*>(scratch) + static_cast<size_t>(thread) * thread_bytes_;
     char* const rows = panels + all_panels_bytes_;
     char* const tile = rows + all_rows_bytes_;
-    run_unit({at_entry(memory, unit / column_blocks / row_blocks), row, std::min(row + schedule_.row_block, stack_.m), column,
-              std::min(column + schedule_.column_block, stack_.n), panels, rows, tile, tile + tile_bytes_});
+    char* const tile_of_bias = tile + tile_bytes_;
+    run_unit({at_entry(memory, unit / column_blocks / row_blocks), row, std::min(row + schedule_.row_block, stack_.m),
+              columns.first, columns.end, panels, rows, tile, tile_of_bias, tile_of_bias + tile_bytes_});
   });
 }
 
@@ -195,18 +238,18 @@ ProductRunner::Memory ProductRunner::at_entry(const Memory& memory, int64_t entr
   Memory at = memory;
   const Dims& weights_strides = weights_.are_packed_ahead ? packed_strides_ : stack_.weights.batch_strides;
   for (size_t d = stack_.batch.size(); d-- > 0; entry /= stack_.batch[d]) {
-    const int64_t place = entry % stack_.batch[d] * element_bytes_;
-    at.src += place * stack_.src.batch_strides[d];
-    at.weights += place * weights_strides[d];
-    if (at.bias != nullptr) at.bias += place * stack_.bias.batch_strides[d];
-    at.dst += place * stack_.dst.batch_strides[d];
+    const int64_t place = entry % stack_.batch[d];
+    at.src += place * stack_.src.batch_strides[d] * src_bytes_;
+    at.weights += place * weights_strides[d] * weights_bytes_;
+    if (at.bias != nullptr) at.bias += place * stack_.bias.batch_strides[d] * bias_bytes_;
+    at.dst += place * stack_.dst.batch_strides[d] * dst_bytes_;
   }
   return at;
 }
 
 void ProductRunner::run_unit(Unit unit) const {
-  for (unit.first_k = 0; unit.first_k < stack_.k; unit.first_k += schedule_.k_block) {
-    unit.count = std::min(schedule_.k_block, stack_.k - unit.first_k);
+  for (unit.first_k = 0; unit.first_k < k_; unit.first_k += schedule_.k_block) {
+    unit.count = std::min(schedule_.k_block, k_ - unit.first_k);
     if (schedule_.panels_first)
       run_by_panels(unit);
     else
@@ -233,9 +276,9 @@ void ProductRunner::run_by_rows(const Unit& unit) const {
 // Tiles of almost equal height: the first ones have a row more.
 template <typename Visit>
 void ProductRunner::for_each_rows(const Unit& unit, const Visit& visit) const {
-  const Steps steps{stack_.src.row_stride * element_bytes_, stack_.src.column_stride * element_bytes_};
+  const Steps steps{stack_.src.row_stride * src_bytes_, stack_.src.column_stride * src_bytes_};
   const int64_t rows = unit.end_row - unit.first_row, tiles = parts(rows, schedule_.rows), extra = rows % tiles;
-  const char* src = unit.at.src + unit.first_row * steps.row + unit.first_k * steps.column;
+  const char* src = unit.at.src + unit.first_row * steps.row + unit.first_k * entries_ * steps.column;
   int64_t row = unit.first_row;
   for (int64_t tile = 0; tile < tiles; ++tile) {
     const int64_t count = rows / tiles + (tile < extra ? 1 : 0);
@@ -254,30 +297,41 @@ void ProductRunner::for_each_panel(const Unit& unit, const Visit& visit) const {
 
 // In place, or packed ahead.
 ProductRunner::Panel ProductRunner::panel_of(const Unit& unit, int64_t column, int64_t columns) const {
-  Panel panel{column, columns, unit.at.weights, stack_.weights.row_stride * element_bytes_};
+  Panel panel{column, columns, unit.at.weights, stack_.weights.row_stride * weights_bytes_};
   if (weights_.are_packed_ahead) {
-    panel.to_next_k = code_of(panel.columns).columns * element_bytes_;
-    panel.weights += column * stack_.k * element_bytes_ + unit.first_k * panel.to_next_k;
+    panel.to_next_k = code_of(panel.columns).columns * entries_ * weights_bytes_;
+    panel.weights += column * k_ * entries_ * weights_bytes_ + unit.first_k * panel.to_next_k;
   } else {
-    panel.weights += unit.first_k * panel.to_next_k + column * stack_.weights.column_stride * element_bytes_;
+    panel.weights += unit.first_k * entries_ * panel.to_next_k + column * stack_.weights.column_stride * weights_bytes_;
   }
   return panel;
 }
 
 void ProductRunner::copy(const Unit& unit, const Rows& rows, int64_t slot) const {
   if (!schedule_.copies_rows) return;
-  copy_elements(rows.src, {rows.to_next_row, rows.to_next_k}, unit.rows + slot * static_cast<int64_t>(rows_bytes_),
-                {copied_row_bytes_, element_bytes_}, rows.count, unit.count, element_bytes_);
+  char* const to = unit.rows + slot * static_cast<int64_t>(rows_bytes_);
+  const int64_t entries = entries_of(unit), bytes = sum_bytes_ / entries_;
+  copy_src_(rows.src, {rows.to_next_row, rows.to_next_k}, to, {copied_row_bytes_, bytes}, rows.count, entries);
+  if (entries % entries_ == 0) return;
+  for (int64_t row = 0; row < rows.count; ++row)
+    std::memset(to + row * copied_row_bytes_ + entries * bytes, 0, static_cast<size_t>(bytes));
+}
+
+// Of k; without the one that a last pair of integers lacks.
+int64_t ProductRunner::entries_of(const Unit& unit) const {
+  return std::min(unit.count * entries_, stack_.k - unit.first_k * entries_);
 }
 
 ProductRunner::Rows ProductRunner::at(const Unit& unit, const Rows& rows, int64_t slot) const {
   if (!schedule_.copies_rows) return rows;
-  return {rows.first, rows.count, unit.rows + slot * static_cast<int64_t>(rows_bytes_), copied_row_bytes_, element_bytes_};
+  return {rows.first, rows.count, unit.rows + slot * static_cast<int64_t>(rows_bytes_), copied_row_bytes_, sum_bytes_};
 }
 
-// Of weights that are read in place, only the last panel is copied if it is narrower than a register tile.
+// Of weights that are read in place, only the last panel is copied if it is narrower than a register tile. Packed weights are
+// converted, if not by the tiles.
 bool ProductRunner::is_copied(const Panel& panel) const {
-  return !weights_.are_packed_ahead && (schedule_.copies_panels || panel.columns < code_of(panel.columns).columns);
+  if (weights_.are_packed_ahead) return copied_type_ != panel_type_;
+  return schedule_.copies_panels || panel.columns < code_of(panel.columns).columns;
 }
 
 char* ProductRunner::copied_panel(const Unit& unit, int64_t slot) const {
@@ -285,60 +339,113 @@ char* ProductRunner::copied_panel(const Unit& unit, int64_t slot) const {
 }
 
 void ProductRunner::copy(const Unit& unit, const Panel& panel, int64_t slot) const {
+  char* const to = copied_panel(unit, slot);
   if (weights_.source != nullptr)
-    weights_.source->make_panel(unit.at.weights, unit.first_k, unit.count, panel.first_column, panel.columns,
-                                copied_panel(unit, slot));
-  else if (is_copied(panel))
-    copy_panel(panel.weights, panel.columns, unit.count, copied_panel(unit, slot));
+    weights_.source->make_panel(unit.at.weights, unit.first_k, unit.count, panel.first_column, panel.columns, to);
+  else if (!is_copied(panel))
+    return;
+  else if (weights_.are_packed_ahead)
+    code_of(panel.columns).conversion.as<PanelCopyFunction>()(panel.weights, panel.to_next_k, to, unit.count);
+  else
+    copy_panel(panel.weights, panel.columns, entries_of(unit), to);
 }
 
 ProductRunner::Panel ProductRunner::at(const Unit& unit, const Panel& panel, int64_t slot) const {
   if (!is_copied(panel)) return panel;
-  return {panel.first_column, panel.columns, copied_panel(unit, slot), code_of(panel.columns).columns * element_bytes_};
+  return {panel.first_column, panel.columns, copied_panel(unit, slot),
+          code_of(panel.columns).columns * element_bytes(panel_type_)};
 }
 
-void ProductRunner::copy_panel(const char* from, int64_t columns, int64_t count, char* to) const {
+void ProductRunner::copy_panel(const char* from, int64_t columns, int64_t entries, char* to) const {
   const PanelCode& code = code_of(columns);
-  const Steps steps{stack_.weights.row_stride * element_bytes_, stack_.weights.column_stride * element_bytes_};
+  const Steps steps{stack_.weights.row_stride * weights_bytes_, stack_.weights.column_stride * weights_bytes_};
+  int64_t copied = 0;
   if (code.copy.address != nullptr && columns == code.columns) {
-    const bool along_k = steps.column != element_bytes_;
-    return code.copy.as<PanelCopyFunction>()(from, along_k ? steps.column : steps.row, to, count);
+    copied = entries / entries_;
+    code.copy.as<PanelCopyFunction>()(from, steps.column == weights_bytes_ ? steps.row : steps.column, to, copied);
+    if (copied * entries_ == entries) return;
   }
-  if (columns < code.columns) std::memset(to, 0, static_cast<size_t>(count * code.columns * element_bytes_));
-  copy_elements(from, steps, to, {code.columns * element_bytes_, element_bytes_}, count, columns, element_bytes_);
+  const int64_t bytes = element_bytes(copied_type_), rest = entries - copied * entries_;
+  to += copied * code.columns * bytes;
+  if (columns < code.columns) std::memset(to, 0, static_cast<size_t>((rest + entries_ - 1) / entries_ * code.columns * bytes));
+  from += copied * entries_ * steps.row;
+  if (contraction_.integers) return copy_pairs(from, columns, rest, to);
+  copy_weights_(from, steps, to, {code.columns * bytes, bytes}, rest, columns);
 }
 
-// If dst is narrower than a register tile or its columns are not contiguous, its part is copied in and out. The same holds for
-// the bias.
-void ProductRunner::run_tile(const Unit& unit, const Rows& rows, const Panel& panel) const {
-  const kernel::MatrixStack &dst = stack_.dst, &bias = stack_.bias;
-  const PanelCode& code = code_of(panel.columns);
-  const Steps dense{code.columns * element_bytes_, element_bytes_};
-  const Steps dst_steps{dst.row_stride * element_bytes_, dst.column_stride * element_bytes_};
-  char* const result = unit.at.dst + rows.first * dst_steps.row + panel.first_column * dst_steps.column;
-  const bool is_first = unit.first_k == 0, is_last = unit.first_k + unit.count == stack_.k;
-  const bool is_whole = panel.columns == code.columns, is_direct = is_whole && dst.column_stride == 1;
-  if (!is_direct && (!is_first || contraction_.adds))
-    copy_elements(result, dst_steps, unit.tile, dense, rows.count, panel.columns, element_bytes_);
-  char* const sums = is_direct ? result : unit.tile;
-  ProductStrides strides{rows.to_next_row, rows.to_next_k, panel.to_next_k, is_direct ? dst_steps.row : dense.row, dense.row};
-  const char* added = nullptr;
-  if (contraction_.adds) {
-    added = sums;
-    strides.bias_row = strides.dst_row;
-  } else if (is_last && stack_.has_bias) {
-    const Steps steps{bias.row_stride * element_bytes_, bias.column_stride * element_bytes_};
-    added = unit.at.bias + rows.first * steps.row + panel.first_column * steps.column;
-    strides.bias_row = steps.row;
-    if (!is_whole || bias.column_stride != 1) {
-      copy_elements(added, steps, unit.bias, dense, rows.count, panel.columns, element_bytes_);
-      added = unit.bias;
-      strides.bias_row = dense.row;
+// One by one.
+void ProductRunner::copy_pairs(const char* from, int64_t columns, int64_t entries, char* to) const {
+  const Steps steps{stack_.weights.row_stride, stack_.weights.column_stride};
+  const int64_t width = code_of(columns).columns;
+  const bool is_signed = stack_.weights.dtype == DataType::s8;
+  for (int64_t i = 0; i < entries; ++i) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const char byte = from[i * steps.row + column * steps.column];
+      const int64_t place = (i / entries_ * width + column) * entries_ + i % entries_;
+      if (copied_type_ != sum_type_) {
+        to[place] = byte;
+        continue;
+      }
+      const int value = is_signed ? static_cast<int8_t>(byte) : static_cast<uint8_t>(byte);
+      const auto half = static_cast<int16_t>(value - contraction_.integers->weights_zero_point);
+      std::memcpy(to + place * int64_t{sizeof(half)}, &half, sizeof(half));
     }
+    // The other integer of a last pair is multiplied by 0.
   }
-  const auto function = code.tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
-  function(rows.src, panel.weights, sums, added, unit.count, &strides, is_first ? 0 : 1);
-  if (!is_direct) copy_elements(sums, dense, result, dst_steps, rows.count, panel.columns, element_bytes_);
+}
+
+bool ProductRunner::is_direct(const Panel& panel) const {
+  return panel.columns == code_of(panel.columns).columns && stack_.dst.column_stride == 1 && stack_.dst.dtype == sum_type_;
+}
+
+ProductRunner::Sums ProductRunner::sums_of(const Unit& unit, const Rows& rows, const Panel& panel) const {
+  if (is_direct(panel)) {
+    const int64_t row = stack_.dst.row_stride * dst_bytes_;
+    return {unit.at.dst + rows.first * row + panel.first_column * dst_bytes_, row};
+  }
+  if (sums_row_bytes_ == 0) return {unit.tile, code_of(panel.columns).columns * sum_bytes_};
+  return {unit.sums + (rows.first - unit.first_row) * sums_row_bytes_ + (panel.first_column - unit.first_column) * sum_bytes_,
+          sums_row_bytes_};
+}
+
+// In place, or a copy of the tile's part.
+ProductRunner::Sums ProductRunner::bias_of(const Unit& unit, const Rows& rows, const Panel& panel) const {
+  const kernel::MatrixStack& bias = stack_.bias;
+  const int64_t columns = code_of(panel.columns).columns;
+  const Steps steps{bias.row_stride * bias_bytes_, bias.column_stride * bias_bytes_}, dense{columns * sum_bytes_, sum_bytes_};
+  const char* const at = unit.at.bias + rows.first * steps.row + panel.first_column * steps.column;
+  if (panel.columns == columns && bias.column_stride == 1 && bias.dtype == bias_type_)
+    return {const_cast<char*>(at), steps.row};
+  copy_bias_(at, steps, unit.bias, dense, rows.count, panel.columns);
+  return {unit.bias, dense.row};
+}
+
+// The part of dst that register tiles cannot write is copied out, and in before that if sums are carried over through dst.
+void ProductRunner::run_tile(const Unit& unit, const Rows& rows, const Panel& panel) const {
+  const Steps steps{stack_.dst.row_stride * dst_bytes_, stack_.dst.column_stride * dst_bytes_};
+  char* const result = unit.at.dst + rows.first * steps.row + panel.first_column * steps.column;
+  const bool is_first = unit.first_k == 0, is_last = unit.first_k + unit.count == k_;
+  const bool goes_through_dst = !is_direct(panel) && sums_row_bytes_ == 0;
+  const Sums sums = sums_of(unit, rows, panel);
+  if (goes_through_dst && (!is_first || contraction_.adds))
+    copy_in_(result, steps, sums.at, {sums.to_next_row, sum_bytes_}, rows.count, panel.columns);
+  Sums added{nullptr, 0};
+  if (contraction_.adds)
+    added = sums;
+  else if (is_last && stack_.has_bias)
+    added = bias_of(unit, rows, panel);
+  const bool adds_here = !contraction_.integers;
+  const ProductStrides strides{
+      rows.to_next_row, rows.to_next_k,    panel.to_next_k,
+      sums.to_next_row, added.to_next_row, schedule_.panels_first ? rows.count * sums.to_next_row : panel.columns * sum_bytes_};
+  const auto function = code_of(panel.columns).tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
+  function(rows.src, panel.weights, sums.at, adds_here ? added.at : nullptr, unit.count, &strides, is_first ? 0 : 1);
+  if (is_direct(panel) || !(goes_through_dst || is_last)) return;
+  if (!contraction_.integers)
+    return copy_out_(sums.at, {sums.to_next_row, sum_bytes_}, result, steps, rows.count, panel.columns);
+  const std::vector<float>& scales = contraction_.integers->scales;
+  scale_out_(sums.at, sums.to_next_row, scales.data() + (scales.size() == 1 ? 0 : panel.first_column), added.at,
+             added.to_next_row, result, steps, rows.count, panel.columns);
 }
 
 }  // namespace lamina::cpu

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/code/code_source.h"
 #include "backends/cpu/code/jit.h"
+#include "backends/cpu/library/products/matrix_copy.h"
 #include "backends/cpu/product/product_code.h"
 #include "backends/cpu/product/product_schedule.h"
 #include "backends/cpu/threads/executor.h"
@@ -38,8 +39,8 @@ struct ProductWeights {
 
 class ProductRunner {
  public:
-  // Compiles for `machine`, or gets the code from the cache. Factors, bias and dst have one type, f32 or f64. The schedule is
-  // legal. `threads`: at most.
+  // Compiles for `machine`, or gets the code from the cache. Factors, bias and dst have the type of the sums or, if that is not
+  // f64, f32 or 16 bits; or the factors are of integers. The schedule is legal. `threads`: at most.
   ProductRunner(kernel::Contraction contraction, const Machine& machine, const ProductSchedule& schedule, int threads,
                 const ProductWeights& weights = {});
 
@@ -66,16 +67,25 @@ class ProductRunner {
   struct Unit;
   struct Rows;
   struct Panel;
-  // The code for panels of one width: register tiles by their number of rows, those that occur, and the copy.
+  struct Sums;
+  struct Columns {
+    int64_t first, end;
+  };
+  // The code for panels of one width: register tiles by their number of rows, those that occur, the copy from the matrix, and
+  // the conversion of a packed panel.
   struct PanelCode {
     int64_t columns = 0;
     std::vector<CompiledCode> tiles;
-    CompiledCode copy;
+    CompiledCode copy, conversion;
   };
   static int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
+  void plan_units();
   void plan_packed_weights();
   void plan_scratch();
+  void check_types() const;
   void compile(PanelCode& code, int vectors) const;
+  void compile_panel_copies(PanelCode& code, int vectors) const;
+  void compile_copies();
   void compile_tile(PanelCode& code, int64_t rows) const;
   // Of the panel with this number of columns.
   const PanelCode& code_of(int64_t columns) const;
@@ -96,7 +106,13 @@ class ProductRunner {
   Panel at(const Unit& unit, const Panel& panel, int64_t slot) const;
   bool is_copied(const Panel& panel) const;
   char* copied_panel(const Unit& unit, int64_t slot) const;
-  void copy_panel(const char* from, int64_t columns, int64_t count, char* to) const;
+  // `entries` of k.
+  void copy_panel(const char* from, int64_t columns, int64_t entries, char* to) const;
+  void copy_pairs(const char* from, int64_t columns, int64_t entries, char* to) const;
+  int64_t entries_of(const Unit& unit) const;
+  bool is_direct(const Panel& panel) const;
+  Sums sums_of(const Unit& unit, const Rows& rows, const Panel& panel) const;
+  Sums bias_of(const Unit& unit, const Rows& rows, const Panel& panel) const;
 
   kernel::Contraction contraction_;
   const kernel::MatmulStack& stack_;
@@ -104,12 +120,22 @@ class ProductRunner {
   ProductSchedule schedule_;
   int threads_;
   ProductWeights weights_;
-  int64_t element_bytes_, columns_;  // of an element; of a panel
-  PanelCode whole_, last_;           // panels; the last one if it has fewer vectors
+  DataType sum_type_, bias_type_;  // in register tiles
+  DataType panel_type_;            // of the panels that register tiles read
+  DataType copied_type_;           // of the panels that are copied from the matrix, or packed
+  int64_t k_;                      // elements, of `entries_` entries each
+  int64_t entries_;
+  int64_t sum_bytes_, src_bytes_, weights_bytes_, bias_bytes_, dst_bytes_;  // of an entry
+  int64_t columns_;                                                         // of a panel
+  PanelCode whole_, last_;                                                  // panels; the last one if it has fewer vectors
+  MatrixCopy copy_src_, copy_weights_, copy_bias_, copy_in_, copy_out_;     // the last two: dst
+  ScaledCopy scale_out_;                                                    // dst, of integers
+  std::vector<Columns> column_blocks_;                                      // in the order in which threads take them
   bool is_worth_threads_ = false;
   int64_t packed_matrices_ = 1, packed_matrix_bytes_ = 0;
   Dims packed_strides_;           // from one matrix of packed weights to the next, in elements, per batch dim
   int64_t copied_row_bytes_ = 0;  // from one copied row of src to the next
+  int64_t sums_row_bytes_ = 0;    // from one row of sums to the next; 0 if no sums are kept in scratch memory
   size_t rows_bytes_ = 0, all_rows_bytes_ = 0, panel_bytes_ = 0, all_panels_bytes_ = 0, tile_bytes_ = 0, thread_bytes_ = 0;
 };
 

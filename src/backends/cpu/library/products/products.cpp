@@ -1,5 +1,7 @@
-// MatMul of f32 and f64 by generated code, and of f32 by weights of 4 and 8 bits, which it dequantises.
+// MatMul by generated code: f32 and f64, and weights of 4 and 8 bits, which it dequantises; bf16 and f16, which it converts,
+// and integers of 8 bits, where no library multiplies them fast and exactly.
 #include <algorithm>
+#include <functional>
 
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/library/library_ops.h"
@@ -14,12 +16,13 @@ namespace {
 
 using kernel::Contraction;
 
-bool is_generated(DataType dtype) { return dtype == DataType::f32 || dtype == DataType::f64; }
+bool is_narrow(DataType dtype) { return dtype == DataType::bf16 || dtype == DataType::f16; }
+bool is_as_wide_as_sums(DataType dtype) { return dtype == DataType::f32 || dtype == DataType::f64; }
 
 // A result that is narrower than a vector is computed as its transpose.
 bool is_better_transposed(const Contraction& contraction, const Machine& machine) {
   const int64_t lanes = vector_bits(machine) / (contraction.sum_type() == kernel::Type::f64 ? 64 : 32);
-  return contraction.matrices.n < std::min(lanes, contraction.matrices.m);
+  return !contraction.integers && contraction.matrices.n < std::min(lanes, contraction.matrices.m);
 }
 
 class Product final : public Primitive {
@@ -119,20 +122,37 @@ class DequantizedProduct final : public Primitive {
   const std::string name_;
 };
 
+bool all_tensors(const kernel::LibraryStep& step, const std::function<bool(DataType)>& holds) {
+  for (const auto* ports : {&step.inputs, &step.outputs}) {
+    for (const LogicalTensor& tensor : *ports)
+      if (!tensor.is_empty_port() && !holds(tensor.dtype)) return false;
+  }
+  return true;
+}
+
 std::unique_ptr<const Primitive> product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
   if (step.dequantized) return std::make_unique<DequantizedProduct>(step, use);
   const DataType dtype = step.outputs[0].dtype;
-  const bool has_one_type = std::all_of(step.inputs.begin(), step.inputs.end(), [dtype](const LogicalTensor& tensor) {
-    return tensor.is_empty_port() || tensor.dtype == dtype;
-  });
-  if (step.quantized || step.post_ops || !is_generated(dtype) || !has_one_type) return nullptr;
+  if (step.quantized || step.post_ops || !is_as_wide_as_sums(dtype)) return nullptr;
+  if (!all_tensors(step, [dtype](DataType other) { return other == dtype; })) return nullptr;
+  return std::make_unique<Product>(kernel::contraction_of(step), step.inputs.size(), use);
+}
+
+std::unique_ptr<const Primitive> converted_product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  const auto is_converted = [](DataType dtype) { return dtype == DataType::f32 || is_narrow(dtype); };
+  if (step.post_ops || (!step.quantized && !all_tensors(step, is_converted))) return nullptr;
   return std::make_unique<Product>(kernel::contraction_of(step), step.inputs.size(), use);
 }
 
 }  // namespace
 
 std::vector<LibraryOp> product_ops() {
-  return {{.kind = OpKind::MatMul, .compile = product, .is_fast_in = is_generated, .dequantizes_weights = true}};
+  return {{.kind = OpKind::MatMul, .compile = product, .is_fast_in = is_as_wide_as_sums, .dequantizes_weights = true}};
+}
+
+std::vector<LibraryOp> converted_product_ops() {
+  return {
+      {.kind = OpKind::MatMul, .compile = converted_product, .is_fast_in = is_narrow, .takes_integers = [] { return true; }}};
 }
 
 }  // namespace lamina::cpu

@@ -45,12 +45,9 @@ QuantizedWeights::QuantizedWeights(const kernel::QuantizedMatrix& matrix, const 
                                    const DequantizedSchedule& schedule, bool is_packed)
     : matrix_(matrix), panel_(panel_of(matrix, schedule.product)), in_registers_(schedule.in_registers), is_packed_(is_packed) {
   const auto copy_along_k = [&] {
-    return compile_code(source_of(PanelCopy{.type = kernel::Type::f32,
-                                            .vector_bits = panel_.vector_bits,
-                                            .vectors = panel_.vectors,
-                                            .along_k = true,
-                                            .bytes_ahead = 0}),
-                        machine);
+    return compile_code(
+        source_of(PanelCopy{.vector_bits = panel_.vector_bits, .vectors = panel_.vectors, .along_k = true, .bytes_ahead = 0}),
+        machine);
   };
   if (!in_registers_) dequantise_ = compile_code(source_of(DequantizedTile{.panel = panel_, .rows = 0}), machine);
   if (panel_.run % panel_.entries_of_word() == 0) {

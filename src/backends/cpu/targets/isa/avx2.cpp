@@ -10,7 +10,8 @@ llvm::Value* targets::eight_to_f16(llvm::IRBuilder<>& b, llvm::Value* x) {
   return b.CreateIntrinsic(llvm::Intrinsic::x86_vcvtps2ph_256, {}, {x, nearest_even});
 }
 
-static constexpr TargetHooks kHooks{.round_to_f16 = targets::eight_to_f16};
+static constexpr TargetHooks kHooks{.round_to_f16 = targets::eight_to_f16,
+                                    .add_products_of_pairs = targets::add_products_of_pairs};
 
 // Code is for a level of x86-64, not for a particular processor, so that it is the same on all of them.
 constinit const Target targets::avx2{.name = "avx2",

@@ -147,6 +147,7 @@ constexpr TargetHooks kHooks{.scale_by_power = scale_by_power,
                              .round_to_f16 = round_to_f16,
                              .round_to_bf16 = round_to_bf16,
                              .pack_bytes = pack_bytes,
+                             .add_products_of_pairs = targets::add_products_of_pairs,
                              .join_lines = join_lines};
 
 }  // namespace

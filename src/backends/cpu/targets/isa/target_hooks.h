@@ -37,6 +37,9 @@ struct TargetHooks {
   Rounded (*round_to_bf16)(llvm::IRBuilder<>& b, llvm::Value* x) = nullptr;
   // Four vectors of 16 f32 to s8 or u8, one after the other: to nearest even, saturating. NaN becomes 0.
   llvm::Value* (*pack_bytes)(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& vectors, bool is_signed) = nullptr;
+  // Lanes of 32 bits, each with two signed integers of 16 bits: sum + the two products of `first` and `second`.
+  llvm::Value* (*add_products_of_pairs)(llvm::IRBuilder<>& b, llvm::Value* sum, llvm::Value* first,
+                                        llvm::Value* second) = nullptr;
   // Element i is element from[i] of the concatenation of two lines. `from` contains integers of the elements' size.
   llvm::Value* (*join_lines)(llvm::IRBuilder<>& b, llvm::Value* first, llvm::Value* from, llvm::Value* second) = nullptr;
 };

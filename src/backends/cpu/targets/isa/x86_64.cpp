@@ -31,6 +31,18 @@ constexpr ArchitectureHooks kHooks{.initialize = initialize, .mark = mark};
 
 }  // namespace
 
+// With VNNI, LLVM makes one instruction of both.
+llvm::Value* targets::add_products_of_pairs(llvm::IRBuilder<>& b, llvm::Value* sum, llvm::Value* first, llvm::Value* second) {
+  const uint64_t bits = sum->getType()->getPrimitiveSizeInBits();
+  if (bits != 128 && bits != 256 && bits != 512) return nullptr;
+  const auto intrinsic = bits == 512   ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                         : bits == 256 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                       : llvm::Intrinsic::x86_sse2_pmadd_wd;
+  auto* const pairs = llvm::FixedVectorType::get(b.getInt16Ty(), static_cast<unsigned>(bits / 16));
+  const auto as_pairs = [&](llvm::Value* words) { return b.CreateBitCast(words, pairs); };
+  return b.CreateAdd(sum, b.CreateIntrinsic(intrinsic, {}, {as_pairs(first), as_pairs(second)}));
+}
+
 constinit const Architecture targets::x86_64{.name = "x86-64",
                                              .triple_elsewhere = "x86_64-unknown-linux-gnu",
                                              .plain_cpu = "x86-64",

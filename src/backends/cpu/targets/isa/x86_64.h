@@ -8,4 +8,7 @@ namespace lamina::cpu::targets {
 // Converts eight floats to f16; null for any other number.
 llvm::Value* eight_to_f16(llvm::IRBuilder<>& b, llvm::Value* x);
 
+// TargetHooks::add_products_of_pairs for vectors of 128, 256 and 512 bits.
+llvm::Value* add_products_of_pairs(llvm::IRBuilder<>& b, llvm::Value* sum, llvm::Value* first, llvm::Value* second);
+
 }  // namespace lamina::cpu::targets

@@ -1,0 +1,88 @@
+#include "backends/cpu/library/products/matrix_copy.h"
+
+#include <cstring>
+
+#include "backends/cpu/code/code_source.h"
+#include "backends/cpu/product/product_code.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+template <typename Word>
+void copy_words(const char* from, Steps from_steps, char* to, Steps to_steps, int64_t rows, int64_t columns) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const char* source = from + row * from_steps.row;
+    char* target = to + row * to_steps.row;
+    for (int64_t column = 0; column < columns; ++column, source += from_steps.column, target += to_steps.column)
+      std::memcpy(target, source, sizeof(Word));
+  }
+}
+
+// Elements of 1, 2, 4 or 8 bytes.
+void copy_elements(const char* from, Steps from_steps, char* to, Steps to_steps, int64_t rows, int64_t columns,
+                   int64_t element_bytes) {
+  if (from_steps.column == element_bytes && to_steps.column == element_bytes) {
+    for (int64_t row = 0; row < rows; ++row)
+      std::memcpy(to + row * to_steps.row, from + row * from_steps.row, static_cast<size_t>(columns * element_bytes));
+  } else if (element_bytes == sizeof(uint64_t)) {
+    copy_words<uint64_t>(from, from_steps, to, to_steps, rows, columns);
+  } else if (element_bytes == sizeof(uint32_t)) {
+    copy_words<uint32_t>(from, from_steps, to, to_steps, rows, columns);
+  } else if (element_bytes == sizeof(uint16_t)) {
+    copy_words<uint16_t>(from, from_steps, to, to_steps, rows, columns);
+  } else {
+    copy_words<uint8_t>(from, from_steps, to, to_steps, rows, columns);
+  }
+}
+
+}  // namespace
+
+MatrixCopy::MatrixCopy(DataType from, DataType to, const Machine& machine, int vector_bits)
+    : from_bytes_(bytes_of(from, 1)), to_bytes_(bytes_of(to, 1)) {
+  if (from == to) return;
+  convert_ = compile_code(source_of(RowConversion{.from = from, .to = to, .vector_bits = vector_bits}), machine);
+}
+
+MatrixCopy MatrixCopy::of_integers(DataType from, int32_t zero_point, const Machine& machine, int vector_bits) {
+  MatrixCopy copy;
+  copy.from_bytes_ = 1, copy.to_bytes_ = sizeof(int16_t);
+  copy.convert_ = compile_code(
+      source_of(RowConversion{.from = from, .to = DataType::s32, .zero_point = zero_point, .vector_bits = vector_bits}),
+      machine);
+  return copy;
+}
+
+void MatrixCopy::operator()(char* from, Steps from_steps, char* to, Steps to_steps, int64_t rows, int64_t columns) const {
+  if (convert_.address == nullptr) return copy_elements(from, from_steps, to, to_steps, rows, columns, from_bytes_);
+  const auto convert = convert_.as<RowConversionFunction>();
+  for (int64_t row = 0; row < rows; ++row, from += from_steps.row, to += to_steps.row) {
+    if (from_steps.column == from_bytes_ && to_steps.column == to_bytes_) {
+      convert(from, to, columns);
+    } else if (from_bytes_ < to_bytes_) {
+      char* const gathered = to + columns * (to_bytes_ - from_bytes_);
+      copy_elements(from, from_steps, gathered, {0, from_bytes_}, 1, columns, from_bytes_);
+      convert(gathered, to, columns);
+    } else {
+      convert(from, from, columns);
+      copy_elements(from, {0, to_bytes_}, to, to_steps, 1, columns, to_bytes_);
+    }
+  }
+}
+
+ScaledCopy::ScaledCopy(DataType to, bool has_one_scale, const Machine& machine, int vector_bits) : to_bytes_(bytes_of(to, 1)) {
+  scale_ = compile_code(source_of(ScaledRow{.to = to, .has_one_scale = has_one_scale, .vector_bits = vector_bits}), machine);
+}
+
+void ScaledCopy::operator()(char* sums, int64_t sums_row, const float* scales, const char* bias, int64_t bias_row, char* to,
+                            Steps to_steps, int64_t rows, int64_t columns) const {
+  const auto scale = scale_.as<ScaledRowFunction>();
+  for (int64_t row = 0; row < rows; ++row, sums += sums_row, to += to_steps.row) {
+    const bool is_direct = to_steps.column == to_bytes_;
+    const auto* const added = bias == nullptr ? nullptr : reinterpret_cast<const float*>(bias + row * bias_row);
+    scale(reinterpret_cast<const int32_t*>(sums), scales, added, is_direct ? to : sums, columns);
+    if (!is_direct) copy_elements(sums, {0, to_bytes_}, to, to_steps, 1, columns, to_bytes_);
+  }
+}
+
+}  // namespace lamina::cpu

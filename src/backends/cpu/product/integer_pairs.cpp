@@ -1,0 +1,49 @@
+#include "backends/cpu/product/integer_pairs.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+constexpr uint64_t kHalf = 16;  // bits of a word
+
+// A scalar or vector like `like`, with `parts` elements of `type` in each of its.
+llvm::Type* shaped(llvm::Type* like, llvm::Type* type, unsigned parts = 1) {
+  if (const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(like))
+    return llvm::FixedVectorType::get(type, vector->getNumElements() * parts);
+  return parts == 1 ? type : llvm::FixedVectorType::get(type, parts);
+}
+
+}  // namespace
+
+llvm::Value* without_zero_point(ProductFunction& f, DataType dtype, int32_t zero_point, llvm::Value* integers) {
+  llvm::Type* const type = shaped(integers->getType(), f.b.getInt16Ty());
+  llvm::Value* const wide = dtype == DataType::s8 ? f.b.CreateSExt(integers, type) : f.b.CreateZExt(integers, type);
+  return f.b.CreateSub(wide, llvm::ConstantInt::getSigned(type, zero_point));
+}
+
+llvm::Value* load_pairs(ProductFunction& f, llvm::Type* type, llvm::Value* pointer) {
+  return f.b.CreateAlignedLoad(shaped(type, f.b.getInt16Ty()), pointer, llvm::Align(1));
+}
+
+llvm::Value* pairs_of_rows(ProductFunction& f, llvm::Value* first, llvm::Value* second) {
+  llvm::Type *const bytes = shaped(f.vector, f.b.getInt8Ty()), *const pairs = shaped(f.vector, f.b.getInt16Ty());
+  const auto load = [&](llvm::Value* row) { return f.b.CreateZExt(f.b.CreateAlignedLoad(bytes, row, llvm::Align(1)), pairs); };
+  return f.b.CreateOr(load(first), f.b.CreateShl(load(second), 8));
+}
+
+llvm::Value* words_of_pairs(ProductFunction& f, DataType dtype, int32_t zero_point, llvm::Value* pairs) {
+  llvm::Value* const bytes = f.b.CreateBitCast(pairs, shaped(pairs->getType(), f.b.getInt8Ty(), 2));
+  return f.b.CreateBitCast(without_zero_point(f, dtype, zero_point, bytes), shaped(pairs->getType(), f.b.getInt32Ty()));
+}
+
+llvm::Value* add_products_of_pairs(ProductFunction& f, llvm::Value* sum, llvm::Value* first, llvm::Value* second) {
+  const TargetHooks* const hooks = f.instructions.target->hooks;
+  if (hooks != nullptr && hooks->add_products_of_pairs != nullptr) {
+    if (llvm::Value* const added = hooks->add_products_of_pairs(f.b, sum, first, second)) return added;
+  }
+  const auto high = [&](llvm::Value* words) { return f.b.CreateAShr(words, kHalf); };
+  const auto low = [&](llvm::Value* words) { return high(f.b.CreateShl(words, kHalf)); };
+  return f.b.CreateAdd(f.b.CreateAdd(sum, f.b.CreateMul(low(first), low(second))), f.b.CreateMul(high(first), high(second)));
+}
+
+}  // namespace lamina::cpu
