@@ -7,7 +7,7 @@ set(LAMINA_TESTS_LEFT_OUT)
 if(NOT LAMINA_ONEDNN)
   set(suites Batches Constants ConvolutionStep DequantizedWeights GoldenGraphs LibraryFork LibraryThreads Kinds/ManyThreads MatmulStep QuantizedConvolution
     QuantizedProduct Scratchpad Cases/ThreadPool ThreadPoolErrors ThreadPoolUse TiledPlan)
-  set(tests Allocation.NoneForConstantsBeyondTheCapacity Execute.AProductOfRowsThatOverlapIsRefusedByName
+  set(tests Allocation.NoneForConstantsBeyondTheCapacity 
     Explain.TellsWhichKernelComputesAnOpOfATiledChain
     Explain.TellsWhatTilesAddTo Replay.TheReportTellsOfMemory)
   list(TRANSFORM suites APPEND ".*")

@@ -117,7 +117,7 @@ TEST(Contraction, IsVerified) {
   c.matrices.src.batch_strides.clear();
   EXPECT_THAT(fault_of(c), HasSubstr("lacks a stride of the batch"));
   c = contraction(3, 7, 5, DataType::s8, DataType::f32);
-  EXPECT_THAT(fault_of(c), HasSubstr("not of floats"));
+  EXPECT_THAT(fault_of(c), HasSubstr("another type than its sums allow"));
   c = contraction(3, 7, 5, DataType::f32, DataType::f32);
   c.adds = c.matrices.has_bias = true;
   c.matrices.bias = dense(1, 1, DataType::f32);

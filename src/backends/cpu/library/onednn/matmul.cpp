@@ -461,6 +461,7 @@ std::vector<LibraryOp> matmul_ops() {
   const auto tiled = [](const kernel::LibraryStep& step, const PrimitiveUse& use) -> std::unique_ptr<const Primitive> {
     const bool is_fast = step.quantized ? multiplies_integers() : computes_fast_in(step.inputs[0].dtype);
     if (step.inputs[0].dtype == DataType::f64 || step.dequantized || !is_fast) return nullptr;
+    if (!step.post_ops && !has_factors_apart(step)) return nullptr;  // a generated product takes them
     return std::make_unique<Matmul>(step, use);
   };
   return {{.kind = OpKind::MatMul, .compile = tiled, .takes_integers = multiplies_integers}};

@@ -38,8 +38,13 @@ bool rows_run_on(const Dims& batch, const Dims& strides, const Matrix& matrix) {
   return true;
 }
 
-void require_rows_apart(const Op& op, std::string_view what, const Matrix& matrix) {
-  require_apart(op, what, Dims{matrix.rows, matrix.columns}, Dims{matrix.row_stride, matrix.column_stride});
+template <typename M>
+Dims extents_of(const M& matrix) {
+  return {matrix.rows, matrix.columns};
+}
+template <typename M>
+Dims strides_of(const M& matrix) {
+  return {matrix.row_stride, matrix.column_stride};
 }
 
 int64_t entries_of(const Dims& batch) {
@@ -77,6 +82,12 @@ bool are_one_product(const MatmulProblem& problem, const Dims& batch, const std:
 
 }  // namespace
 
+bool has_factors_apart(const kernel::LibraryStep& step) {
+  const kernel::MatmulStack stack = kernel::matmul_stack(step);
+  return are_apart(extents_of(stack.src), strides_of(stack.src)) &&
+         are_apart(extents_of(stack.weights), strides_of(stack.weights));
+}
+
 MatmulProblem matmul_problem(const kernel::LibraryStep& step) {
   const kernel::MatmulStack stack = kernel::matmul_stack(step);
   MatmulProblem problem;
@@ -104,8 +115,9 @@ MatmulProblem matmul_problem(const kernel::LibraryStep& step) {
   list_products(problem, batch, strides);
   const std::pair<const char*, const Matrix*> named[] = {
       {"src", &problem.src}, {"weights", &problem.weights}, {"bias", &problem.bias}, {"dst", &problem.dst}};
-  for (const auto& [name, matrix] : named) require_rows_apart(step.op, name, *matrix);
-  for (const Matrix& operand : problem.operands) require_rows_apart(step.op, "an operand of a post-op", operand);
+  for (const auto& [name, matrix] : named) require_apart(step.op, name, extents_of(*matrix), strides_of(*matrix));
+  for (const Matrix& operand : problem.operands)
+    require_apart(step.op, "an operand of a post-op", extents_of(operand), strides_of(operand));
   return problem;
 }
 

@@ -37,6 +37,9 @@ struct MatmulProblem {
   std::vector<int64_t> weights_of_product;  // position in distinct_weights
 };
 
+// Whether no elements of a factor overlap, which oneDNN requires.
+bool has_factors_apart(const kernel::LibraryStep& step);
+
 MatmulProblem matmul_problem(const kernel::LibraryStep& step);
 
 }  // namespace lamina::cpu::onednn

@@ -8,6 +8,8 @@
 
 namespace lamina::cpu::onednn {
 
+bool are_apart(const Dims& extents, const Dims& strides);
+
 // `what`: the port. Throws Error(unimplemented) if the strides make elements overlap.
 void require_apart(const Op& op, std::string_view what, const Dims& extents, const Dims& strides);
 
