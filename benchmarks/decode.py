@@ -98,14 +98,14 @@ def in_turns(calls, rounds, seconds):
 def measure(args, model, functions, length, bandwidth):
     dtype = next(model.parameters()).dtype
     size = args.width // args.heads
-    caches = {name: [torch.randn(1, args.shared, length, size).to(dtype) for _ in range(2 * args.layers)] for name in functions}
+    cache = [torch.randn(1, args.shared, length, size).to(dtype) for _ in range(2 * args.layers)]
+    caches = {name: [tensor.clone() for tensor in cache] for name in functions}
     x, position = torch.randn(1, 1, args.width).to(dtype), torch.tensor([length - 1])
     with torch.no_grad():
         results = {name: f(x, caches[name], position) for name, f in functions.items()}
         calls = {name: (lambda f=f, cache=caches[name]: f(x, cache, position)) for name, f in functions.items()}
         times = in_turns(calls, args.rounds, args.seconds)
-    tensors = list(model.parameters()) + caches[next(iter(caches))]
-    least = sum(t.numel() * t.element_size() for t in tensors) / bandwidth
+    least = sum(t.numel() * t.element_size() for t in [*model.parameters(), *cache]) / bandwidth
     reference = next(iter(results.values())).float()
     print(f"cache of {length}: " + "; ".join(
         f"{name} {1 / times[name]:.2f} tokens/s, {least / times[name]:.2f} of reading"

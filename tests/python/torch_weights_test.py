@@ -193,7 +193,8 @@ def test_convolutions_and_autocast_pack_too():
     run, x = compiled(model), torch.randn(2, 64, 20, 20)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         results = [run(x) for _ in range(3)]
-        assert lt.packed_bytes() > 0
+        # Without instructions for bf16, weights are rounded and cast to f32 before, which is not packed.
+        assert lt.packed_bytes() > 0 or not torch.cpu._is_avx512_bf16_supported()
         assert all(torch.equal(result, results[0]) for result in results)
         model[0].weight.data.mul_(2)
         assert torch.equal(run(x), unpacked(model, x))
