@@ -2,6 +2,7 @@
 #include "backends/cpu/targets/isa/x86_64.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "backends/cpu/llvm/x86.h"
 
