@@ -59,14 +59,19 @@ int64_t entries_in_cache(const Contraction& c, const Machine& machine, const Pro
   return std::max<int64_t>(machine.caches.first / (s.rows * bytes_of_sum(c)), 1);
 }
 
-int64_t entries_along_k(const Contraction& c) { return product_tuning::kBytesAlongK / bytes_of_sum(c); }
+// Of k, for which a copied panel stays in the second-level cache.
+int64_t entries_of_panel(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+  const int64_t bytes = machine.caches.second / product_tuning::kShareOfSecondCache;
+  return std::max<int64_t>(bytes / (panel_columns(c, s) * bytes_of_sum(c)), 1);
+}
 
 // Sums that are added to dst cannot be carried over through it.
 std::vector<int64_t> k_blocks(const ProductContext& context, const ProductSchedule& s) {
   const Contraction& c = context.contraction;
   std::vector<int64_t> blocks{c.elements_of_k()};
   if (c.adds) return blocks;
-  for (const int64_t most : {entries_in_cache(c, context.machine, s), entries_along_k(c), product_tuning::kStreams}) {
+  for (const int64_t most :
+       {entries_in_cache(c, context.machine, s), entries_of_panel(c, context.machine, s), product_tuning::kStreams}) {
     if (most < blocks.back()) blocks.push_back(even_block(c.elements_of_k(), most, 1));
   }
   return blocks;
@@ -114,7 +119,7 @@ int widest_tile(const Contraction& c, const Machine& machine, const ProductSched
 
 // The weights are read once, in the order in which they are in memory, as far as prefetchers follow.
 void choose_streaming(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
-  s.vectors = 1;
+  s.vectors = static_cast<int>(std::min<int64_t>(product_tuning::kLeastVectors, vectors_of_dst(c, s)));
   s.rows = static_cast<int>(even_block(c.matrices.m, most_rows(machine, product_tuning::kLeastVectors), 1));
   s.row_block = c.matrices.m;
   s.copies_panels = !may_read_in_place(c);
@@ -122,8 +127,8 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
   const int64_t columns = panel_columns(c, s);
   s.column_block = s.copies_panels ? columns : even_block(c.matrices.n, parts_of(c.matrices.n, threads), columns);
-  s.k_block = c.adds ? c.elements_of_k()
-                     : even_block(c.elements_of_k(), s.copies_panels ? entries_along_k(c) : product_tuning::kStreams, 1);
+  const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : product_tuning::kStreams;
+  s.k_block = c.adds ? c.elements_of_k() : even_block(c.elements_of_k(), most, 1);
 }
 
 // A panel of weights stays in the second-level cache while all rows of a unit are multiplied by it, a tile of rows in the

@@ -13,8 +13,11 @@ inline constexpr int64_t kStreams = 8;
 // less than copying the weights.
 inline constexpr int64_t kFewRows = 16;
 
-// Bytes of each column that are copied at a time for few rows of dst, if the weights are contiguous along k.
-inline constexpr int64_t kBytesAlongK = 256;
+// Of the second-level cache, for a panel that is copied for few rows of dst: in parts of the cache.
+inline constexpr int64_t kShareOfSecondCache = 4;
+
+// Bytes of each column that are prefetched ahead of the copy of a panel, if the weights are contiguous along k.
+inline constexpr int64_t kBytesAlongK = 512;
 
 // The most tiles of rows for which each converts packed weights of 16 bits, instead of a conversion of the panel before.
 inline constexpr int64_t kTilesThatConvert = 2;
