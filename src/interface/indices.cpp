@@ -34,6 +34,12 @@ void fail_index(const Op& op, const Dims& shape, int64_t position, int64_t value
               join("input indices holds ", value, " at position ", describe(place), ", allowed is ", allowed));
 }
 
+void check_group_end(const Op& op, int64_t group, int64_t offset, int64_t rows) {
+  if (offset >= 0 && offset <= rows) return;
+  throw Error(Status::index_out_of_range, place_of(op, "input offsets"),
+              join("input offsets holds ", offset, " at position [", group, "], allowed is 0..", rows));
+}
+
 void check_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent) {
   for_each_index(indices, memory, [&](int64_t position, int64_t index) {
     if (index < -extent || index >= extent) fail_index(op, *indices.shape, position, index, extent);

@@ -1,5 +1,5 @@
 // Gather and ScatterAdd: the axis of the table that is indexed, and the axes of the indices, which replace it in the other
-// tensor.
+// tensor. GroupedMatMul: the offsets of its groups.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,10 @@ void for_each_index(const LogicalTensor& indices, const void* memory, const Visi
 
 // Fails as above for the first element of `indices` (s32 or s64, in `memory`) that is outside -extent..extent - 1.
 void check_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent);
+
+// Throws Error(index_out_of_range) unless the offset where a group of a GroupedMatMul ends is one of its `rows`, or their
+// number.
+void check_group_end(const Op& op, int64_t group, int64_t offset, int64_t rows);
 
 // What to sort by index: elements of a tensor that has `steps` elements along each axis of the indices, from one index to the
 // next. Those with the index `ignored` are left out.

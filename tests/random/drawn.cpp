@@ -72,7 +72,9 @@ void Drawn::count(const Recipe& recipe) {
       if (tensor.strides.size() != tensor.shape->size()) continue;
       const std::string layout(name_of(layout_of(tensor)));
       ++kind.layouts[layout], ++layouts_[layout];
-      ++kind.port_layouts[join(ports[std::min(i, ports.size() - 1)]->name, ": ", layout)];
+      const std::string& port = ports[std::min(i, ports.size() - 1)]->name;
+      ++kind.port_layouts[join(port, ": ", layout)];
+      kind.most_axes[port] = std::max(kind.most_axes[port], tensor.strides.size());
     }
     for (const uint64_t id : step.outputs) {
       if (id == kNoTensor) continue;
@@ -109,12 +111,14 @@ std::vector<std::string> Drawn::layouts_never_drawn() const {
   for (const OpKind kind : drawable_kinds()) {
     if (!schema_of(kind).traits.contracts) continue;
     const auto found = kinds_.find(kind);
+    const OfKind drawn = found == kinds_.end() ? OfKind{} : found->second;
     for (const PortSpec& port : schema_of(kind).inputs) {
       if (port.presence != Presence::required) continue;
+      const auto axes = drawn.most_axes.find(port.name);
       for (const Layout layout : kLayouts) {
+        if (axes != drawn.most_axes.end() && axes->second < least_rank(layout)) continue;
         const std::string name = join(port.name, ": ", name_of(layout));
-        if (found == kinds_.end() || !found->second.port_layouts.contains(name))
-          never.push_back(join(name_of(kind), " ", name));
+        if (!drawn.port_layouts.contains(name)) never.push_back(join(name_of(kind), " ", name));
       }
     }
   }

@@ -22,7 +22,7 @@ class Drawn {
   // Op kinds ("Abs") and type combinations ("Abs T=f16") that the schemas allow and no graph contained.
   std::vector<std::string> kinds_never_drawn() const;
   std::vector<std::string> types_never_drawn() const;
-  // Layouts that no input of a contraction had ("MatMul weights: padded rows").
+  // Layouts that no input of a contraction had, though it had enough axes ("MatMul weights: padded rows").
   std::vector<std::string> layouts_never_drawn() const;
 
   // Prints one line per kind: its count, its type combinations, and the layouts of its inputs and outputs.
@@ -34,6 +34,7 @@ class Drawn {
     std::map<std::string, size_t> types, layouts;  // by name
     std::set<Types> drawn_types;
     std::map<std::string, size_t> port_layouts;  // by port and layout
+    std::map<std::string, size_t> most_axes;     // by port
   };
   size_t ops_ = 0;
   std::map<OpKind, OfKind> kinds_;

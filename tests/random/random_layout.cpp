@@ -69,6 +69,18 @@ std::string_view name_of(Layout layout) {
   return "";
 }
 
+size_t least_rank(Layout layout) {
+  switch (layout) {
+    case Layout::dense:
+    case Layout::view:
+    case Layout::broadcast: return 1;
+    case Layout::transposed:
+    case Layout::padded: return 2;
+    case Layout::channels_last: return 3;
+  }
+  return 1;
+}
+
 Dims strides_in(Layout layout, const Dims& shape, Rng& rng) {
   if (shape.empty()) return {};
   std::vector<size_t> order = row_major(shape.size());

@@ -20,6 +20,9 @@ inline constexpr Layout kLayouts[] = {Layout::dense,  Layout::transposed, Layout
                                       Layout::padded, Layout::view,       Layout::broadcast};
 std::string_view name_of(Layout layout);
 
+// The fewest axes of a tensor with that layout.
+size_t least_rank(Layout layout);
+
 // Returns the strides of `shape` in that layout, or dense strides if the shape is too small for it.
 Dims strides_in(Layout layout, const Dims& shape, Rng& rng);
 

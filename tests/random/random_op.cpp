@@ -125,6 +125,7 @@ void make_agree(const OpSchema& schema, Attributes& attributes, const Dims& shap
     attributes["max"] = rng.pick({0.25F, 1.0F});
   }
   if (has(schema, "extent")) attributes["extent"] = rng.from(1, 9);
+  if (has(schema, "k")) attributes["k"] = rng.from(0, shape[wrapped(integer(attributes, "axis", -1), shape.size())]);
   if (has(schema, "special_zero")) attributes["special_zero"] = false;
   attributes.erase("group_shape");
   if (has(schema, "group_shape") && std::get<std::string>(attributes["qtype"]) == "per_group")
@@ -202,8 +203,17 @@ Dims filter_of(const Attributes& attributes, const Dims& shape, Rng& rng) {
   return filter;
 }
 
+// Of a product of groups of rows. The number of groups follows from the columns of src, so that both ports agree.
+Dims of_groups(const PortSpec& port, const Attributes& attributes, const Dims& shape, Rng& rng) {
+  const int64_t groups = 1 + shape[1] % 4, k = shape[1];
+  if (port.name == "offsets") return {groups};
+  const int64_t n = rng.one_in(2) ? around_a_tail(rng) : rng.from(1, 9);
+  return truth(attributes, "transpose_b") ? Dims{groups, n, k} : Dims{groups, k, n};
+}
+
 Dims of_library(const OpSchema& schema, const PortSpec& port, const Attributes& attributes, const Dims& shape, Rng& rng) {
   if (schema.kind == OpKind::MatMul) return of_product(port, attributes, shape, rng);
+  if (schema.kind == OpKind::GroupedMatMul) return of_groups(port, attributes, shape, rng);
   if (shape.size() < 3) return shape;
   if (port.name == "weights") return filter_of(attributes, shape, rng);
   if (port.name == "bias") return {1};
@@ -213,9 +223,12 @@ Dims of_library(const OpSchema& schema, const PortSpec& port, const Attributes& 
 }  // namespace
 
 Dims random_shape(const OpSchema& schema, Rng& rng) {
-  const bool has_space = schema.op_class == OpClass::library && schema.kind != OpKind::MatMul;
+  const bool has_space = schema.op_class == OpClass::library && has(schema, "data_format");
   const bool has_channels = has_space || has(schema, "data_format");
-  const int64_t rank = has_space ? rng.from(3, 5) : has_channels ? rng.from(2, 4) : rng.from(1, 4);
+  const int64_t rank = schema.kind == OpKind::GroupedMatMul ? 2
+                       : has_space                          ? rng.from(3, 5)
+                       : has_channels                       ? rng.from(2, 4)
+                                                            : rng.from(1, 4);
   Dims shape;
   for (int64_t axis = 0; axis < rank; ++axis) {
     int64_t extent = rng.pick({int64_t{1}, int64_t{2}, int64_t{3}, int64_t{4}, int64_t{5}, int64_t{8}, int64_t{9}});

@@ -85,22 +85,15 @@ def lp_normalization(node: Node) -> Any:
 
 
 def running_sum(node: Node) -> Any:
-    """CumSum as a product with a triangular matrix of ones."""
-    x, axis = node.tensor(0), node.integers(1)[0]
-    node.floating(x)
-    shape = node.shape(x)
-    axis %= len(shape)
-    ones = numpy.triu(numpy.ones((shape[axis], shape[axis])), 1 if node.attribute("exclusive", 0) else 0)
-    triangle = node.array(ones.T if node.attribute("reverse", 0) else ones, x.dtype)
-    order = [i for i in range(len(shape)) if i != axis] + [axis]
-    rows = node.transpose(x, order)
-    rows = rows if len(shape) > 1 else node.reshape(rows, [1, shape[0]])
-    if x.dtype == "f64":  # f64 has no matrix product
-        spread = node.op("Multiply", [node.reshape(rows, [*node.shape(rows), 1]), triangle])
-        made = node.op("ReduceSum", [spread], axes=[-2])
-    else:
-        made = node.op("MatMul", [rows, triangle])
-    return node.transpose(made, numpy.argsort(order)) if len(shape) > 1 else node.reshape(made, shape)
+    x, axis = node.tensor(0), int(node.known(1).flat[0])
+    return node.op("CumSum", [x], axis=axis, exclusive=bool(node.attribute("exclusive", 0)), reverse=bool(node.attribute("reverse", 0)))
+
+
+def top_k(node: Node) -> list:
+    """The k largest or smallest elements, in order even if the model does not ask for it."""
+    x, count = node.tensor(0), int(node.known(1).flat[0])
+    wanted = (node.wants(0), node.wants(1))
+    return list(node.op("TopK", [x], axis=node.axis(x, default=-1), k=count, largest=bool(node.attribute("largest", 1)), outputs=wanted))
 
 
 def matmul(node: Node) -> Any:
@@ -126,5 +119,5 @@ def gemm(node: Node) -> Any:
 RULES = {
     **{kind: reduce(kind) for kind in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2")},
     "ReduceSumSquare": composed("Square", "ReduceSum"), "ReduceLogSum": composed("", "ReduceSum", "Log"),
-    "LpNormalization": lp_normalization, "CumSum": running_sum, "MatMul": matmul, "Gemm": gemm,
+    "LpNormalization": lp_normalization, "CumSum": running_sum, "TopK": top_k, "MatMul": matmul, "Gemm": gemm,
 }

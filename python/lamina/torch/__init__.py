@@ -10,6 +10,7 @@ weights), "freeze" (True: weights change only by writes that torch counts).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch as _torch
@@ -46,5 +47,5 @@ def explain(model: Any, *inputs: Any, **keyword_inputs: Any) -> Report:
 def _first_float(result: Any) -> Any:
     if isinstance(result, _torch.Tensor):
         return result if result.is_floating_point() else None
-    values = result.values() if hasattr(result, "values") else result if isinstance(result, (list, tuple)) else []
+    values = result if isinstance(result, (list, tuple)) else result.values() if isinstance(result, Mapping) else []
     return next((found for found in map(_first_float, values) if found is not None), None)

@@ -219,6 +219,18 @@ class Logical:
         return l.op(self.kind, [l._port_or_inner(node) for node in given])
 
 
+def any_of(l: Lowering, a: Args) -> Any:
+    """Whether an element of each row is not 0."""
+    source = l._port_or_inner(a.self)
+    dims = getattr(a, "dim", None)
+    dims = [dims] if isinstance(dims, int) else list(dims or range(len(source.shape)))
+    if not source.shape or 0 in source.shape:
+        raise Refused("a scalar, or no elements")
+    found = source if source.dtype == "boolean" else l.op("NotEqual", [source, l.constant(0.0, source.dtype)])
+    made = l.op("ReduceMax", [l.cast(found, "f32")], axes=dims, keep_dims=bool(getattr(a, "keepdim", False)))
+    return l.op("NotEqual", [made, l.constant(0.0, "f32")])
+
+
 def silu_backward(l: Lowering, a: Args) -> Any:
     """grad * s * (1 + x * (1 - s)), s = sigmoid(x)."""
     dtype = result_type(a)

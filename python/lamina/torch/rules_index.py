@@ -113,13 +113,11 @@ def index(l: Lowering, a: Args) -> Any:
     return l.reshape(made, a.value.shape)
 
 
-def index_put(l: Lowering, a: Args) -> Any:
+def added(l: Lowering, a: Args) -> Any:
     """self + the sums of the values at their indices. self is usually zero, because this is a gradient."""
     dtype, chosen = result_type(a), axes_of(a.indices)
     if not are_apart(chosen):
         raise Refused("index tensors that share an axis")
-    if not a.accumulate:
-        raise Refused("values that overwrite elements, not added to them")
     whole = a.self.meta["val"].shape
     places = [node.meta["val"] for node in chosen.values()]
     among = places[0].shape if len(places) == 1 and places[0].dim() else [place.numel() for place in places]

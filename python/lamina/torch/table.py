@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from lamina.torch import rules_index as index
 from lamina.torch import rules_norm as norms
+from lamina.torch import rules_order as order
 from lamina.torch import rules_products as products
 from lamina.torch import rules_quantized as quantized
-from lamina.torch.rules import (Binary, Compare, Extreme, Gradient, Logical, Reduce, Unary, clamp, clamp_between, concatenate, copy,
+from lamina.torch.rules import (Binary, Compare, Extreme, Gradient, Logical, Reduce, Unary, any_of, clamp, clamp_between, concatenate, copy,
                                 dropout_backward, elu, elu_backward, leaky_relu_backward, nll_loss, nll_loss_backward, power, prelu, prelu_backward,
                                 reorder, select, silu_backward, softmax, softmax_backward, softplus, softplus_backward, stack, threshold,
                                 threshold_backward)
@@ -123,8 +124,24 @@ TABLE = {
     "index_select.default": index.index_select,
     "index.Tensor": index.index,
     "_unsafe_index.Tensor": index.index,
-    "index_put.default": index.index_put,
-    "_unsafe_index_put.default": index.index_put,
+    "index_put.default": order.index_put,
+    "_unsafe_index_put.default": order.index_put,
+    "index_copy.default": order.index_copy,
+    "index_add.default": order.index_add,
+    "gather.default": order.gather,
+    "scatter.src": order.scatter,
+    "scatter.value": order.scatter,
+    "any.default": any_of,
+    "any.dim": any_of,
+    "any.dims": any_of,
+    "topk.default": order.top_k,
+    "sort.default": order.sort,
+    "sort.stable": order.sort,
+    "cumsum.default": order.running_sum,
+    "histc.default": order.histogram,
+    "floor_divide.default": order.floor_divide,
+    "_grouped_mm.default": order.grouped_product("self", "mat2"),
+    "transformers.grouped_mm_fallback.default": order.grouped_product("input", "weight"),
     "roll.default": index.roll,
     "repeat.default": index.repeat,
     "constant_pad_nd.default": index.padded,

@@ -22,8 +22,8 @@ std::map<OpKind, Evaluate> join_families() {
   for (const Evaluators& family :
        {norm_evaluators(), norm_backward_evaluators(), batch_norm_evaluators(), elementwise_evaluators(),
         elementwise_backward_evaluators(), binary_evaluators(), prelu_evaluators(), reduce_evaluators(), softmax_evaluators(),
-        quantize_evaluators(), layout_evaluators(), indexed_evaluators(), dropout_evaluators(), matmul_evaluators(),
-        convolution_evaluators(), pool_evaluators(), interpolate_evaluators(), marker_evaluators()})
+        quantize_evaluators(), layout_evaluators(), indexed_evaluators(), along_axis_evaluators(), dropout_evaluators(),
+        matmul_evaluators(), convolution_evaluators(), pool_evaluators(), interpolate_evaluators(), marker_evaluators()})
     all.insert(family.begin(), family.end());
   return all;
 }

@@ -1,10 +1,12 @@
 // MatMul with NumPy's rules. A 1-D side gains an axis that the result drops. The dims before the last two broadcast. The
-// transposes swap the last two axes and do not affect a 1-D side. The bias broadcasts to dst.
+// transposes swap the last two axes and do not affect a 1-D side. The bias broadcasts to dst. GroupedMatMul multiplies each
+// group of rows by its own matrix.
 #include <algorithm>
 #include <array>
 
 #include "backends/reference/op_run.h"
 #include "backends/reference/products.h"
+#include "interface/indices.h"
 #include "interface/status.h"
 
 namespace lamina::reference {
@@ -95,8 +97,25 @@ void matmul(const OpRun& run) {
                               [&](const auto& at) { dst[at[0]] += (*bias)[at[1]]; });
 }
 
+void grouped_matmul(const OpRun& run) {
+  const Tensor &src = run.in("src"), &offsets = run.in("offsets");
+  const Side left = side_of(src, false, true), right = side_of(run.in("weights"), run.attribute<bool>("transpose_b"), false);
+  double* const dst = run.out("dst").values.data();
+  int64_t first = 0;
+  for (int64_t group = 0; group < offsets.size(); ++group) {
+    const auto end = static_cast<int64_t>(offsets[group]);
+    check_group_end(run.op(), group, end, left.rows);
+    const int64_t rows = std::max<int64_t>(end - first, 0);
+    Side part{rows, left.columns, {}, left.values + first * left.columns};
+    const int64_t matrix = group * right.rows * right.columns;
+    parallel_for((rows + kTileRows - 1) / kTileRows, kTileRows * left.columns * right.columns,
+                 [&](int64_t tile) { multiply_tile(part, 0, right, matrix, tile * kTileRows, dst + first * right.columns); });
+    first += rows;
+  }
+}
+
 }  // namespace
 
-Evaluators matmul_evaluators() { return {{OpKind::MatMul, matmul}}; }
+Evaluators matmul_evaluators() { return {{OpKind::MatMul, matmul}, {OpKind::GroupedMatMul, grouped_matmul}}; }
 
 }  // namespace lamina::reference

@@ -70,6 +70,7 @@ Evaluators softmax_evaluators();
 Evaluators quantize_evaluators();
 Evaluators layout_evaluators();
 Evaluators indexed_evaluators();
+Evaluators along_axis_evaluators();
 Evaluators dropout_evaluators();
 Evaluators matmul_evaluators();
 Evaluators convolution_evaluators();

@@ -73,3 +73,57 @@ LAMINA_SCHEMA(MatMul) {
           .traits = {.contracts = true},
           .example = {.inputs = {{2, 3}, {3, 4}}}};
 }
+
+namespace lamina {
+
+namespace {
+
+ShapeMap grouped_matmul_shapes(const OpView& view) {
+  const Dims &src = view.shape("src"), &weights = view.shape("weights"), &offsets = view.shape("offsets");
+  const auto require_rank = [&view](const char* name, const Dims& shape, size_t rank) {
+    if (shape.size() != rank) view.fail_shape(join("input ", name, " has shape ", describe(shape), ", allowed is rank ", rank));
+  };
+  require_rank("src", src, 2);
+  require_rank("weights", weights, 3);
+  require_rank("offsets", offsets, 1);
+  const bool transposes = view.attribute<bool>("transpose_b");
+  const int64_t k = weights[transposes ? 2 : 1], n = weights[transposes ? 1 : 2];
+  if (!dims_agree(src[1], k))
+    view.fail_shape(join("src ", describe(src), " has ", src[1], " columns and the matrices of weights ", describe(weights),
+                         " have ", k, " rows, allowed is equal numbers"));
+  if (!dims_agree(offsets[0], weights[0]))
+    view.fail_shape(
+        join("offsets has ", offsets[0], " entries and weights ", weights[0], " matrices, allowed is equal numbers"));
+  return {{"dst", {src[0], n}}};
+}
+
+std::optional<Domain> up_to_rows(const OpView& view, const LogicalTensor&) {
+  const Dims* src = known_shape(view, "src");
+  if (src == nullptr || src->size() != 2 || src->front() == kUnknownDim) return std::nullopt;
+  return needs(0, static_cast<double>(src->front()));
+}
+
+}  // namespace
+}  // namespace lamina
+
+LAMINA_SCHEMA(GroupedMatMul) {
+  return {
+      .kind = OpKind::GroupedMatMul,
+      .op_class = OpClass::library,
+      .formula =
+          "dst[i, :] = src[i, :] x weights[g] for the first group g with i < offsets[g]; 0 for the rows after the last group",
+      .source = "torch.nn.functional.grouped_mm; the matrices of a mixture of experts",
+      .inputs = {port("src", "T", "[M, K]"), within(suits(-1, 1), port("weights", "T", "[G, K, N]")),
+                 within({"0 to the rows of src", up_to_rows},
+                        port("offsets", "I",
+                             "[G], ascending: where each group of rows ends, 0 to M; the execution reports an error "
+                             "for any other value. A group that ends before an earlier one is empty"))},
+      .outputs = {port("dst", "T1", "[M, N]")},
+      .attributes = {flag("transpose_b", false, "true: the matrices of weights are [N, K]")},
+      .types = {{"T", floats_and_f64()}, {"T1", floats_and_f64()}, {"I", {DataType::s32, DataType::s64}}},
+      .check_types = all_of({f64_stays_alone({"T", "T1"}), equal_or_f32("T1", "T")}),
+      .type_rule_text = "dst has the type of src, or f32; f64 with f64 only",
+      .infer_shapes = grouped_matmul_shapes,
+      .traits = {.contracts = true},
+      .example = {.inputs = {{4, 3}, {2, 3, 5}, {2}}}};
+}

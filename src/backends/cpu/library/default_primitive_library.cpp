@@ -17,7 +17,7 @@ namespace {
 std::span<const LibraryOp> library_ops(OpKind kind) {
   static const std::map<OpKind, std::vector<LibraryOp>> all = [] {
     std::map<OpKind, std::vector<LibraryOp>> ops;
-    for (const auto family : {product_ops, onednn_ops, converted_product_ops, window_ops}) {
+    for (const auto family : {product_ops, onednn_ops, converted_product_ops, window_ops, along_axis_ops}) {
       for (const LibraryOp& op : family()) ops[op.kind].push_back(op);
     }
     return ops;

@@ -32,7 +32,8 @@ struct LibraryOp {
 
 // By lamina's own loops.
 std::vector<LibraryOp> window_ops();
-// By generated code: products of f32 and f64, and by weights of 4 and 8 bits.
+std::vector<LibraryOp> along_axis_ops();
+// By generated code: products of f32 and f64, by weights of 4 and 8 bits, and of groups of rows.
 std::vector<LibraryOp> product_ops();
 // Of bf16 and f16, which are converted to f32, and of integers.
 std::vector<LibraryOp> converted_product_ops();

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/library/library_ops.h"
+#include "backends/cpu/library/products/grouped_products.h"
 #include "backends/cpu/library/products/product_runner.h"
 #include "backends/cpu/library/products/quantized_weights.h"
 #include "interface/status.h"
@@ -147,7 +148,8 @@ std::unique_ptr<const Primitive> converted_product(const kernel::LibraryStep& st
 }  // namespace
 
 std::vector<LibraryOp> product_ops() {
-  return {{.kind = OpKind::MatMul, .compile = product, .is_fast_in = is_as_wide_as_sums, .dequantizes_weights = true}};
+  return {{.kind = OpKind::MatMul, .compile = product, .is_fast_in = is_as_wide_as_sums, .dequantizes_weights = true},
+          {.kind = OpKind::GroupedMatMul, .compile = grouped_product}};
 }
 
 std::vector<LibraryOp> converted_product_ops() {

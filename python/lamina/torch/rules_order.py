@@ -1,0 +1,289 @@
+"""Rules for the order of elements, running sums, and reads and writes by index along one axis: the routing of a mixture of
+experts, and caches of keys and values."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, Optional
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx import Node
+
+from lamina.torch.lowering import Lowering
+from lamina.torch.nodes import FLOATS, Args, Refused, base_of, dtype_of
+from lamina.torch.rules import floor, result_type, with_an_axis
+from lamina.torch.rules_index import added, axes_of, indices_of, places_from_0, sliced
+
+MOST_COMPARISONS = 1 << 24  # of places with indices; more take longer than a step of torch
+
+
+# ---- sorting and running sums
+
+def first_in_order(l: Lowering, a: Args, count: int, largest: bool) -> list:
+    """The first `count` elements of each row in order, and their positions. NaN is the largest; equal elements keep their
+    order."""
+    source, used = with_an_axis(l, l.tensor(a.self)), l.used(a.node)
+    if source.shape[a.dim] == 0:
+        raise Refused("rows without elements")
+    made = l.op("TopK", [source], outputs=(0 in used or not used, 1 in used), axis=a.dim, k=count, largest=largest)
+    return [None if tensor is None else l.reshape(tensor, value.shape) for tensor, value in zip(made, a.value)]
+
+
+def top_k(l: Lowering, a: Args) -> list:
+    return first_in_order(l, a, int(a.k), bool(a.largest))
+
+
+def sort(l: Lowering, a: Args) -> list:
+    shape = a.self.meta["val"].shape
+    return first_in_order(l, a, int(shape[a.dim]) if shape else 1, bool(a.descending))
+
+
+def running_sum(l: Lowering, a: Args) -> Any:
+    source = l.tensor(a.self, dtype_of(a.value))
+    return l.reshape(l.op("CumSum", [with_an_axis(l, source)], axis=a.dim), a.value.shape)
+
+
+def histogram(l: Lowering, a: Args) -> Any:
+    """The number of elements in each of `bins` equal parts from min to max; others are not counted."""
+    dtype, bins, low, high = result_type(a), int(a.bins), float(a.min), float(a.max)
+    count = a.self.meta["val"].numel()
+    if not low < high:
+        raise Refused("a range that depends on the data")
+    if dtype in ("bf16", "f16") or count >= 1 << 24:
+        raise Refused("counts that floats of this type do not have")
+    x = l.reshape(l.tensor(a.self, dtype), [count])
+    number = lambda value: l.constant(value, dtype)
+    place = l.op("Divide", [l.op("Multiply", [l.op("Subtract", [x, number(low)]), number(float(bins))]), number(high - low)])
+    place = l.op("Minimum", [l.op("Trunc", [place]), l.filled(bins - 1, [count], dtype)])
+    inside = l.op("LogicalAnd", [l.op("GreaterEqual", [x, number(low)]), l.op("LessEqual", [x, number(high)])])
+    place = l.cast(l.op("Select", [inside, place, l.filled(bins, [count], dtype)]), "s32")
+    return l.op("ScatterAdd", [l.filled(1.0, [count], dtype), place], axis=0, extent=bins, ignore_index=bins)
+
+
+def grouped_product(first: str, second: str) -> Any:
+    """Each group of rows times its own matrix; `offs` is where each group ends."""
+    def rule(l: Lowering, a: Args) -> Any:
+        dtype, left, right = result_type(a), getattr(a, first), getattr(a, second)
+        if getattr(a, "bias", None) is not None or a.offs is None or left.meta["val"].dim() != 2 or right.meta["val"].dim() != 3:
+            raise Refused("groups other than rows of a matrix, or a bias")
+        own = dtype_of(left.meta["val"])
+        return l.op("GroupedMatMul", [l.tensor(left, own), l.tensor(right, own), indices_of(l, a.offs)], dtype=dtype)
+
+    return rule
+
+
+# ---- integers
+
+def bound_of(l: Lowering, node: Any) -> Optional[int]:
+    """Returns a number that no element exceeds in magnitude; None if there is none that f64 counts exactly."""
+    if not isinstance(node, Node):
+        return abs(int(node))
+    value = node.meta["val"]
+    if node in l.constants:
+        with unset_fake_temporarily():
+            return int(l.constants[node].abs().max()) if l.constants[node].numel() else 0
+    if value.dtype in (torch.int8, torch.uint8, torch.int32):
+        return 1 << 31
+    if node.target is operator.getitem and base_of(node.args[0]) in ("sort", "topk") and node.args[1] == 1:
+        return max((int(extent) for extent in node.args[0].args[0].meta["val"].shape), default=1)
+    return bound_of(l, node.args[0]) if l.is_view(node) else None
+
+
+def floor_divide(l: Lowering, a: Args) -> Any:
+    """The largest integer that is not above the quotient. Quotients in f64 are exact enough for integers below 2^51."""
+    dtype = dtype_of(a.value)
+    if dtype in FLOATS or isinstance(a.other, float):
+        raise Refused("a quotient of floats")
+    if isinstance(a.other, Node) or a.other == 0:
+        raise Refused("a divisor that is not a number other than 0")
+    bound = bound_of(l, a.self)
+    if bound is None or max(bound, abs(a.other)) >= 1 << 51:
+        raise Refused("integers that may be larger than 2^51")
+    return l.cast(floor(l, l.op("Divide", [l.cast(l.tensor(a.self), "f64"), l.constant(float(a.other), "f64")])), dtype)
+
+
+# ---- reads and writes by index
+
+def along(l: Lowering, tensor: Any, axis: int) -> Any:
+    """Returns the tensor as rows along an axis: [rows, extent]."""
+    order = [d for d in range(len(tensor.shape)) if d != axis] + [axis]
+    moved = tensor if order == sorted(order) else l.op("StaticTranspose", [tensor], order=order)
+    return l.reshape(moved, [math.prod(tensor.shape) // max(tensor.shape[axis], 1) if tensor.shape[axis] else 0, tensor.shape[axis]])
+
+
+def back(l: Lowering, rows: Any, shape: list, axis: int) -> Any:
+    """The inverse of `along`; `shape`: the shape of the result."""
+    others = [d for d in range(len(shape)) if d != axis]
+    moved = l.reshape(rows, [*(shape[d] for d in others), shape[axis]])
+    order = [*others, axis]
+    return moved if order == sorted(order) else l.op("StaticTranspose", [moved], order=[order.index(d) for d in range(len(shape))])
+
+
+def taken(l: Lowering, source: Any, places: Any) -> Any:
+    """[rows, extent] at the places [rows, count] of each row, in f64; places outside are an error at run time."""
+    rows, extent = source.shape
+    if rows * extent > 2**31 - 1:
+        raise Refused("more than 2^31 - 1 elements")
+    number = lambda value: l.constant(float(value), "f64")
+    inside = l.op("LogicalAnd", [l.op("GreaterEqual", [places, number(0)]), l.op("Less", [places, number(extent)])])
+    row = l.known_tensor(f"lamina_rows_{rows}_{extent}", real(lambda: torch.arange(rows, dtype=torch.float64).reshape(rows, 1) * extent))
+    flat = l.op("Select", [inside, l.op("Add", [places, row]), l.filled(rows * extent, places.shape, "f64")])
+    return l.op("Gather", [l.reshape(source, [rows * extent]), l.cast(flat, "s32")], axis=0)
+
+
+def real(make: Any) -> torch.Tensor:
+    with unset_fake_temporarily():
+        return make()
+
+
+def gather(l: Lowering, a: Args) -> Any:
+    """Elements at the indices along an axis. The indices may be shorter along the other axes."""
+    source, index = with_an_axis(l, l.tensor(a.self)), with_an_axis(l, indices_of(l, a.index))
+    axis, shape = a.dim % len(source.shape), list(index.shape)
+    if 0 in shape or 0 in source.shape:
+        raise Refused("tensors without elements")
+    for d, extent in enumerate(shape):
+        if d != axis and extent != source.shape[d]:
+            source = sliced(l, source, d, 0, extent)
+    rows = along(l, source, axis)
+    made = taken(l, rows, l.cast(along(l, index, axis), "f64"))
+    return l.reshape(back(l, made, shape, axis), a.value.shape)
+
+
+def writers(l: Lowering, places: Any, extent: int) -> Any:
+    """[rows, count] places, in f64: returns for each place [rows, extent] the last entry that is written to it, or -1."""
+    rows, count = places.shape
+    if rows * count * extent > MOST_COMPARISONS:
+        raise Refused(f"{rows * count} indices into {extent} places, which are compared one by one")
+    numbers = lambda n, shape: l.known_tensor(f"lamina_numbers_{n}_{len(shape)}_{shape.index(-1)}", real(lambda: torch.arange(n, dtype=torch.float64).reshape(shape)))
+    here = l.op("Equal", [l.reshape(places, [rows, 1, count]), numbers(extent, (1, -1, 1))])
+    entry = l.op("Select", [here, l.op("Expand", [numbers(count, (1, 1, -1))], shape=[rows, extent, count]), l.constant(-1.0, "f64")])
+    return l.op("ReduceMax", [entry], axes=[2], keep_dims=False)
+
+
+def wrapped(l: Lowering, index: Any, extent: int, counts_back: bool) -> tuple:
+    """Returns indices in f64, and whether each is legal; negative ones may count from the end."""
+    number = lambda value: l.constant(float(value), "f64")
+    at = l.cast(index, "f64")
+    if counts_back:
+        at = l.op("Add", [at, l.op("Multiply", [l.cast(l.op("Less", [at, number(0)]), "f64"), number(extent)])])
+    return at, l.op("LogicalAnd", [l.op("GreaterEqual", [at, number(0)]), l.op("Less", [at, number(extent)])])
+
+
+def written(l: Lowering, whole: Any, index: Any, entries: Any, counts_back: bool) -> Any:
+    """[rows, extent, inner] with entries [rows, count, inner] written to the places index [rows, count]: the last one of a place
+    remains. An illegal index is an error at run time."""
+    rows, extent, inner = whole.shape
+    count = entries.shape[1]
+    at, legal = wrapped(l, index, extent, counts_back)
+    last = writers(l, at, extent)
+    all_legal = l.op("ReduceMin", [l.cast(legal, "f64")], axes=[1], keep_dims=True)  # of each row
+    number = lambda value: l.constant(float(value), "f64")
+    kept = l.op("Less", [last, number(0)])
+    every = [rows, extent]
+    if whole.dtype in FLOATS:
+        found = l.op("Select", [kept, l.filled(0.0, every, "f64"), last])
+        found = l.op("Select", [l.op("Greater", [all_legal, number(0)]), found, l.filled(count, every, "f64")])
+        return l.op("Select", [l.reshape(kept, [rows, extent, 1]), whole, entries_at(l, entries, found)])
+    number_of = l.known_tensor(f"lamina_numbers_{extent}_2_1", real(lambda: torch.arange(extent, dtype=torch.float64).reshape(1, -1)))
+    found = l.op("Select", [kept, l.op("Expand", [number_of], shape=every), l.op("Add", [last, number(extent)])])
+    found = l.op("Select", [l.op("Greater", [all_legal, number(0)]), found, l.filled(extent + count, every, "f64")])
+    return entries_at(l, l.op("Concat", [whole, entries], axis=1), found)
+
+
+def entries_at(l: Lowering, entries: Any, places: Any) -> Any:
+    """[rows, count, inner] at the places [rows, extent] of each row."""
+    rows, count, inner = entries.shape
+    extent = places.shape[1]
+    if rows == 1:
+        made = l.op("Gather", [l.reshape(entries, [count, inner]), l.cast(l.reshape(places, [extent]), "s32")], axis=0)
+        return l.reshape(made, [1, extent, inner])
+    if inner != 1:
+        raise Refused("rows of indices for entries of several elements")
+    return l.reshape(taken(l, l.reshape(entries, [rows, count]), places), [rows, extent, 1])
+
+
+def scatter(l: Lowering, a: Args) -> Any:
+    """Writes elements, or one number, to the indices along an axis."""
+    whole, index = with_an_axis(l, l.parameter(a.self, dtype_of(a.value))), with_an_axis(l, indices_of(l, a.index))
+    axis, shape = a.dim % len(whole.shape), list(whole.shape)
+    if 0 in index.shape or any(index.shape[d] != shape[d] for d in range(len(shape)) if d != axis):
+        raise Refused("indices whose shape differs along other axes")
+    if hasattr(a, "src"):
+        source = l.parameter(a.src, whole.dtype)
+        for d, extent in enumerate(index.shape):
+            source = source if source.shape[d] == extent else sliced(l, source, d, 0, extent)
+        entries = along(l, source, axis)
+    else:
+        value = a.argument("value")
+        entries = l.filled(value, along(l, index, axis).shape, whole.dtype)
+    rows = along(l, whole, axis)
+    places = along(l, index, axis)
+    made = written(l, l.reshape(rows, [*rows.shape, 1]), places, l.reshape(entries, [*entries.shape, 1]), False)
+    return l.reshape(back(l, l.reshape(made, rows.shape), shape, axis), a.value.shape)
+
+
+def put_along(l: Lowering, whole: Any, index: Any, entries: Any, axis: int, counts_back: bool) -> Any:
+    """whole with entries [.., count, ..] written to the places index [count] of one axis."""
+    shape = list(whole.shape)
+    if 0 in shape or 0 in entries.shape:
+        raise Refused("tensors without elements")
+    order = [axis] + [d for d in range(len(shape)) if d != axis]
+    in_front = lambda t: t if axis == 0 else l.op("StaticTranspose", [t], order=order)
+    inner = math.prod(shape) // shape[axis]
+    rows = lambda t: l.reshape(in_front(t), [1, t.shape[axis], inner])
+    made = written(l, rows(whole), l.reshape(index, [1, index.shape[0]]), rows(entries), counts_back)
+    made = l.reshape(made, [shape[d] for d in order])
+    return made if axis == 0 else l.op("StaticTranspose", [made], order=[order.index(d) for d in range(len(shape))])
+
+
+def index_copy(l: Lowering, a: Args) -> Any:
+    dtype, axis = dtype_of(a.value), a.dim % max(len(a.value.shape), 1)
+    whole, index = l.parameter(a.self, dtype), with_an_axis(l, indices_of(l, a.index))
+    return put_along(l, whole, index, l.parameter(a.source, dtype), axis, False)
+
+
+def index_add(l: Lowering, a: Args) -> Any:
+    """self + alpha * the sums of the entries of source by index."""
+    dtype, axis = result_type(a), a.dim % max(len(a.value.shape), 1)
+    extent = int(a.value.shape[axis]) if a.value.shape else 1
+    source = l.parameter(a.source, dtype)
+    if a.alpha != 1:
+        raise Refused(f"alpha {a.alpha}")
+    if not a.value.shape:
+        raise Refused("a scalar")
+    index = l.reshape(places_from_0(l, a.index, extent), [a.index.meta["val"].numel()])
+    made = l.op("ScatterAdd", [source, index], axis=axis, extent=extent)
+    return made if l.uniform(a.self) == 0 else l.op("Add", [l.tensor(a.self, dtype), made], dtype=dtype)
+
+
+def is_permutation(l: Lowering, node: Node) -> bool:
+    """Whether the node has each position of its only axis once."""
+    while l.is_view(node) and node.target is not operator.getitem:
+        node = node.args[0]
+    return node.target is operator.getitem and base_of(node.args[0]) == "sort" and node.args[1] == 1 and node.meta["val"].dim() == 1
+
+
+def overwritten(l: Lowering, a: Args, chosen: dict) -> Any:
+    """index_put of values that overwrite elements, along one axis."""
+    if len(chosen) != 1:
+        raise Refused("values that overwrite elements along several axes")
+    (axis, node), = chosen.items()
+    index, count, shape = indices_of(l, node), node.meta["val"].numel(), [int(n) for n in a.value.shape]
+    if len(index.shape) != 1:
+        raise Refused("values that overwrite elements at indices of other ranks than 1")
+    dtype = dtype_of(a.value)
+    entries, of_entries = l.parameter(a.values, dtype), [count if d == axis else n for d, n in enumerate(shape)]
+    if list(entries.shape) != of_entries:
+        entries = l.op("Expand", [l.reshape(entries, [1] * (len(shape) - len(entries.shape)) + list(entries.shape))], shape=of_entries)
+    if is_permutation(l, node) and count == shape[axis] and count < 1 << 24:
+        number = real(lambda: torch.arange(count, dtype=torch.float32))
+        inverse = l.op("ScatterAdd", [l.known_tensor(f"lamina_numbers_{count}", number), index], axis=0, extent=count)
+        return l.op("Gather", [entries, l.cast(inverse, "s32")], axis=axis)
+    return put_along(l, l.parameter(a.self, dtype), index, entries, axis, True)
+
+
+def index_put(l: Lowering, a: Args) -> Any:
+    return added(l, a) if a.accumulate else overwritten(l, a, axes_of(a.indices))

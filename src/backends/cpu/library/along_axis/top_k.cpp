@@ -1,0 +1,133 @@
+// TopK. Elements are compared as integers of the same order: of floats, -0 equals 0, and NaN is the largest.
+#include "backends/cpu/library/along_axis/along_axis_ops.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "backends/cpu/library/along_axis/axis_rows.h"
+#include "backends/cpu/threads/executor.h"
+#include "interface/element.h"
+#include "interface/op_schema.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+struct Entry {
+  int64_t key, index;
+  bool operator<(const Entry& other) const { return key != other.key ? key < other.key : index < other.index; }
+};
+
+// `infinity`: the bits of the float of type `Bits` with the largest magnitude that is not NaN.
+template <typename Bits, Bits infinity>
+int64_t key_of_float(const void* memory, int64_t at) {
+  constexpr Bits kMagnitude = std::numeric_limits<Bits>::max() >> 1;
+  const Bits bits = load_element<Bits>(memory, at), magnitude = bits & kMagnitude;
+  if (magnitude > infinity) return std::numeric_limits<int64_t>::max();
+  return bits == magnitude ? static_cast<int64_t>(magnitude) : -static_cast<int64_t>(magnitude);
+}
+
+template <typename Integer>
+int64_t key_of_integer(const void* memory, int64_t at) {
+  return load_element<Integer>(memory, at);
+}
+
+using KeyOf = int64_t (*)(const void* memory, int64_t at);
+
+KeyOf key_of(DataType dtype) {
+  switch (dtype) {
+    case DataType::f32: return key_of_float<uint32_t, 0x7f800000>;
+    case DataType::bf16: return key_of_float<uint16_t, 0x7f80>;
+    case DataType::f16: return key_of_float<uint16_t, 0x7c00>;
+    case DataType::f64: return key_of_float<uint64_t, 0x7ff0000000000000>;
+    case DataType::s32: return key_of_integer<int32_t>;
+    case DataType::s64: return key_of_integer<int64_t>;
+    default: break;
+  }
+  LAMINA_CHECK(false, std::string(name_of(dtype)));
+  return nullptr;
+}
+
+template <typename Element>
+void copy_element(const void* from, int64_t from_at, void* to, int64_t to_at) {
+  store_element(to, to_at, load_element<Element>(from, from_at));
+}
+
+using Copy = void (*)(const void* from, int64_t from_at, void* to, int64_t to_at);
+
+Copy copy_of(DataType dtype) {
+  switch (bits_of(dtype)) {
+    case 16: return copy_element<uint16_t>;
+    case 32: return copy_element<uint32_t>;
+    default: return copy_element<uint64_t>;
+  }
+}
+
+class TopK final : public Primitive {
+ public:
+  TopK(const kernel::LibraryStep& step, const PrimitiveUse& use)
+      : axis_(wrap_axis(step.op.attribute<int64_t>("axis"), step.inputs[0].rank())),
+        extent_((*step.inputs[0].shape)[static_cast<size_t>(axis_)]),
+        k_(step.op.attribute<int64_t>("k")),
+        largest_(step.op.attribute<bool>("largest")),
+        has_values_(!step.outputs[0].is_empty_port()),
+        has_indices_(step.outputs.size() > 1 && !step.outputs[1].is_empty_port()),
+        rows_({&step.inputs[0], &step.outputs[has_values_ ? 0 : 1], &step.outputs[has_indices_ ? 1 : 0]}, axis_),
+        key_of_(key_of(step.inputs[0].dtype)),
+        copy_(copy_of(step.inputs[0].dtype)),
+        threads_(use.threads),
+        name_(k_ == extent_ ? "sort" : join("the first ", k_, " in order")) {}
+
+  const std::string& name() const override { return name_; }
+  size_t scratch_bytes() const override { return static_cast<size_t>(threads_) * bytes_of_thread(); }
+
+  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
+    const int64_t rows_each = AxisRows::rows_per_unit(8 * extent_);
+    for_each_tile((rows_.count() + rows_each - 1) / rows_each, executor.at_most(threads_), [&](int64_t unit, int thread) {
+      auto* const entries =
+          reinterpret_cast<Entry*>(static_cast<char*>(scratch) + static_cast<size_t>(thread) * bytes_of_thread());
+      for (int64_t row = unit * rows_each; row < std::min((unit + 1) * rows_each, rows_.count()); ++row)
+        sort_row(args, row, entries);
+    });
+  }
+
+ private:
+  size_t bytes_of_thread() const { return aligned(static_cast<size_t>(extent_) * sizeof(Entry)); }
+
+  // The order of keys is that of the result: they are complemented if the largest element comes first.
+  void sort_row(std::span<void* const> args, int64_t row, Entry* entries) const {
+    const int64_t src = rows_.begin(0, row), step = rows_.step(0);
+    for (int64_t i = 0; i < extent_; ++i) {
+      const int64_t key = key_of_(args[0], src + i * step);
+      entries[i] = {largest_ ? ~key : key, i};
+    }
+    if (k_ == extent_)
+      std::sort(entries, entries + extent_);
+    else
+      std::partial_sort(entries, entries + k_, entries + extent_);
+    for (int64_t i = 0; i < k_; ++i) {
+      const int64_t from = entries[i].index;
+      if (has_values_) copy_(args[0], src + from * step, args[1], rows_.begin(1, row) + i * rows_.step(1));
+      if (has_indices_) store_element(args[2], rows_.begin(2, row) + i * rows_.step(2), from);
+    }
+  }
+
+  int axis_;
+  int64_t extent_, k_;
+  bool largest_, has_values_, has_indices_;
+  AxisRows rows_;  // of src, values, indices; an output that is absent has those of the other one
+  KeyOf key_of_;
+  Copy copy_;
+  int threads_;
+  std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Primitive> compile_top_k(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  return std::make_unique<TopK>(step, use);
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,95 @@
+// TopK and CumSum.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "backends/reference/op_run.h"
+#include "backends/reference/rows.h"
+#include "interface/op_schema.h"
+
+namespace lamina::reference {
+namespace {
+
+Rows rows_along_axis(const OpRun& run, const Dims& shape) {
+  return axis_rows(shape, static_cast<size_t>(wrap_axis(run.attribute<int64_t>("axis"), static_cast<int>(shape.size()))));
+}
+
+// Whether a comes before b in ascending order. NaN is the largest value.
+bool is_less(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
+
+void top_k(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  const bool largest = run.attribute<bool>("largest"), is_long = src.dtype == DataType::s64;
+  Tensor* const values = run.wants("dst") ? &run.out("dst") : nullptr;
+  Tensor* const indices = run.wants("indices") ? &run.out("indices") : nullptr;
+  const Rows rows = rows_along_axis(run, src.shape);
+  if (values != nullptr && is_long) values->integers.resize(values->values.size());
+  if (indices != nullptr) indices->integers.resize(indices->values.size());
+  const auto comes_before = [&](int64_t a, int64_t b) {
+    if (largest) std::swap(a, b);
+    if (is_long) return src.integers[static_cast<size_t>(a)] < src.integers[static_cast<size_t>(b)];
+    return is_less(src[a], src[b]);
+  };
+  const Rows sorted{rows.count, run.attribute<int64_t>("k"), rows.inner};
+  std::vector<int64_t> order(static_cast<size_t>(rows.size));
+  for (int64_t row = 0; row < rows.count; ++row) {
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return comes_before(rows.at(row, a), rows.at(row, b)); });
+    for (int64_t i = 0; i < sorted.size; ++i) {
+      const int64_t from = order[static_cast<size_t>(i)], to = sorted.at(row, i);
+      if (values != nullptr) (*values)[to] = src[rows.at(row, from)];
+      if (values != nullptr && is_long)
+        values->integers[static_cast<size_t>(to)] = src.integers[static_cast<size_t>(rows.at(row, from))];
+      if (indices == nullptr) continue;
+      (*indices)[to] = static_cast<double>(from);
+      indices->integers[static_cast<size_t>(to)] = from;
+    }
+  }
+}
+
+// Adds without undefined behaviour: integers wrap around.
+int64_t wrapping_sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+
+// Calls add(element, is_first) for the elements of each row in the order in which they are summed.
+template <typename Add>
+void for_each_sum(const OpRun& run, const Dims& shape, const Add& add) {
+  const bool reverse = run.attribute<bool>("reverse");
+  const Rows rows = rows_along_axis(run, shape);
+  for (int64_t row = 0; row < rows.count; ++row) {
+    for (int64_t i = 0; i < rows.size; ++i) add(rows.at(row, reverse ? rows.size - 1 - i : i), i == 0);
+  }
+}
+
+void cum_sum_of_integers(const OpRun& run, const Tensor& src, Tensor& dst) {
+  const bool exclusive = run.attribute<bool>("exclusive"), is_long = src.dtype == DataType::s64;
+  if (is_long) dst.integers.resize(dst.values.size());
+  int64_t sum = 0;
+  for_each_sum(run, src.shape, [&](int64_t at, bool is_first) {
+    const int64_t value = is_long ? src.integers[static_cast<size_t>(at)] : static_cast<int64_t>(src[at]);
+    const int64_t before = is_first ? 0 : sum;
+    sum = wrapping_sum(before, value);
+    if (!is_long) sum = static_cast<int32_t>(static_cast<uint32_t>(sum));
+    dst[at] = static_cast<double>(exclusive ? before : sum);
+    if (is_long) dst.integers[static_cast<size_t>(at)] = exclusive ? before : sum;
+  });
+}
+
+void cum_sum(const OpRun& run) {
+  const Tensor& src = run.in("src");
+  Tensor& dst = run.out("dst");
+  if (src.dtype == DataType::s32 || src.dtype == DataType::s64) return cum_sum_of_integers(run, src, dst);
+  const auto exclusive = run.attribute<bool>("exclusive");
+  double sum = 0;
+  for_each_sum(run, src.shape, [&](int64_t at, bool is_first) {
+    const double before = is_first ? 0 : sum;
+    sum = before + src[at];
+    dst[at] = exclusive ? before : sum;
+  });
+}
+
+}  // namespace
+
+Evaluators along_axis_evaluators() { return {{OpKind::TopK, top_k}, {OpKind::CumSum, cum_sum}}; }
+
+}  // namespace lamina::reference

@@ -1,0 +1,76 @@
+// Ops along one axis whose elements depend on all elements of their row: TopK, which also sorts, and CumSum.
+#include "interface/ops/parts.h"
+
+namespace lamina {
+
+using namespace parts;
+
+namespace {
+
+std::vector<DataType> ordered_types() {
+  return {DataType::f32, DataType::bf16, DataType::f16, DataType::f64, DataType::s32, DataType::s64};
+}
+
+std::string not_below_zero(const Attribute& value) { return std::get<int64_t>(value) >= 0 ? "" : "0 or more"; }
+
+void check_axis(const OpView& view) {
+  if (const Dims* src = known_shape(view, "src")) normalized_axis(view, "axis", static_cast<int>(src->size()));
+}
+
+ShapeMap top_k_shapes(const OpView& view) {
+  Dims shape = view.shape("src");
+  int64_t& extent = shape[static_cast<size_t>(normalized_axis(view, "axis", static_cast<int>(shape.size())))];
+  const auto k = view.attribute<int64_t>("k");
+  if (extent != kUnknownDim && k > extent) view.fail(join("attribute k is ", k, ", allowed is 0..", extent), "attribute k");
+  extent = k;
+  return {{"dst", shape}, {"indices", shape}};
+}
+
+ShapeMap like_src(const OpView& view) { return outputs_like(view, "src", {"dst"}); }
+
+}  // namespace
+}  // namespace lamina
+
+LAMINA_SCHEMA(TopK) {
+  return {.kind = OpKind::TopK,
+          .op_class = OpClass::library,
+          .formula =
+              "dst[.., i, ..] = src[.., indices[.., i, ..], ..], the k largest (or smallest) elements of each row along "
+              "axis, in order",
+          .source =
+              "ONNX TopK-11 with sorted 1; of equal elements the one with the lower index comes first. NaN is the largest "
+              "element, as in torch. With k equal to the extent it is a stable sort",
+          .inputs = {port("src", "T", "rank 1 or more")},
+          .outputs = {optional_port("dst", "T", "shape of src with k entries along axis"),
+                      optional_port("indices", "I", "shape of dst: positions along axis")},
+          .attributes = {parts::axis(-1),
+                         {.name = "k",
+                          .type = AttributeType::s64,
+                          .required = true,
+                          .check = not_below_zero,
+                          .meaning = "elements of each row, at most the extent of axis",
+                          .example = int64_t{2}},
+                         flag("largest", true, "false: the smallest elements")},
+          .types = {{"T", ordered_types()}, {"I", {DataType::s64}}},
+          .check = check_axis,
+          .infer_shapes = top_k_shapes,
+          .traits = {.jumps = true},
+          .error = 0};
+}
+
+LAMINA_SCHEMA(CumSum) {
+  return {.kind = OpKind::CumSum,
+          .op_class = OpClass::library,
+          .formula =
+              "dst[.., i, ..] = src[.., 0, ..] + ... + src[.., i, ..] along axis, added in this order in f64; integers "
+              "wrap around",
+          .source = "ONNX CumSum-14",
+          .inputs = {port("src", "T", "rank 1 or more")},
+          .outputs = {port("dst", "T", "shape of src")},
+          .attributes = {parts::axis(-1), flag("exclusive", false, "true: without the element itself"),
+                         flag("reverse", false, "true: from the last element to the first")},
+          .types = {{"T", ordered_types()}},
+          .check = check_axis,
+          .infer_shapes = like_src,
+          .error = 1e-6};
+}

@@ -1,0 +1,117 @@
+// TopK and CumSum on the CPU: every type, axis and layout against the reference, with the same bits for any number of threads.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/library/library_check.h"
+#include "interface/element.h"
+#include "support/graph_builder.h"
+
+namespace lamina::testing {
+namespace {
+
+constexpr DataType f32 = DataType::f32, s64 = DataType::s64;
+constexpr DataType kTypes[] = {f32, DataType::bf16, DataType::f16, DataType::f64, DataType::s32, s64};
+
+// Few values, so that many are equal, with NaN, infinities and zeros of both signs among the floats.
+Buffer repeated_values(const LogicalTensor& tensor) {
+  Buffer buffer = buffer_for(tensor);
+  const double special[] = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+                            -std::numeric_limits<double>::infinity(), 0.0, -0.0};
+  for (int64_t i = 0; i < tensor.span(); ++i) {
+    const int64_t number = i * i * 13 % 29;
+    const double value = number < 5 && is_floating(tensor.dtype) ? special[number] : static_cast<double>(number - 14) / 2;
+    store_from_double(tensor.dtype, buffer.data(), i, value);
+  }
+  return buffer;
+}
+
+struct Case {
+  DataType dtype = f32;
+  Dims shape{5, 40};
+  int64_t axis = -1, k = 7;
+  bool largest = true;
+  Dims strides = {};
+  std::vector<DataType> outputs = {};
+};
+
+void expect_in_order(const Case& c) {
+  SCOPED_TRACE(join(name_of(c.dtype), describe(c.shape), " axis ", c.axis, " k ", c.k));
+  GraphBuilder g;
+  const uint64_t src = g.input(c.dtype, c.shape, c.strides);
+  const std::map<uint64_t, Buffer> given{{src, repeated_values(g.tensor(src))}};
+  const auto outputs = c.outputs.empty() ? std::vector<DataType>{c.dtype, s64} : c.outputs;
+  g.multi(OpKind::TopK, {src}, {{"axis", c.axis}, {"k", c.k}, {"largest", c.largest}}, outputs);
+  expect_library_matches_reference(g.finish(), 0, given);
+}
+
+TEST(TopKStep, OrdersEveryType) {
+  for (const DataType dtype : kTypes)
+    for (const bool largest : {true, false})
+      for (const int64_t k : {1, 7, 40}) expect_in_order({.dtype = dtype, .k = k, .largest = largest});
+}
+
+TEST(TopKStep, OrdersAlongAnyAxisOfAnyLayout) {
+  for (const int64_t axis : {0, 1, 2}) {
+    expect_in_order({.shape = {6, 9, 5}, .axis = axis, .k = 4});
+    expect_in_order({.shape = {6, 9, 5}, .axis = axis, .k = 5, .strides = {1, 40, 7}});
+  }
+  expect_in_order({.shape = {3000, 8}, .k = 2});
+  expect_in_order({.shape = {9000}, .k = 9000});
+}
+
+TEST(TopKStep, LeavesOutWhatNobodyReads) {
+  expect_in_order({.outputs = {f32, DataType::undef}});
+  expect_in_order({.outputs = {DataType::undef, s64}});
+}
+
+// The largest and smallest integers, which f64 does not have.
+TEST(TopKStep, OrdersLongIntegersExactly) {
+  GraphBuilder g;
+  const uint64_t src = g.input(s64, {4});
+  Buffer buffer = buffer_for(g.tensor(src));
+  const int64_t values[] = {INT64_MAX - 1, INT64_MIN, INT64_MAX, 0};
+  for (int64_t i = 0; i < 4; ++i) store_element(buffer.data(), i, values[i]);
+  const std::vector<uint64_t> made = g.multi(OpKind::TopK, {src}, {{"k", int64_t{4}}}, {s64, s64});
+  const LibraryRun run = expect_library_matches_reference(g.finish(), 0, {{src, buffer}});
+  const int64_t order[] = {2, 0, 3, 1};
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(load_element<int64_t>(run.buffers.at(made[0]).data(), i), values[order[i]]);
+    EXPECT_EQ(load_element<int64_t>(run.buffers.at(made[1]).data(), i), order[i]);
+  }
+}
+
+struct SumCase {
+  DataType dtype = f32;
+  Dims shape{5, 40};
+  int64_t axis = -1;
+  bool exclusive = false, reverse = false;
+  Dims strides = {};
+};
+
+void expect_running_sums(const SumCase& c) {
+  SCOPED_TRACE(join(name_of(c.dtype), describe(c.shape), " axis ", c.axis));
+  GraphBuilder g;
+  const uint64_t src = g.input(c.dtype, c.shape, c.strides);
+  g.op(OpKind::CumSum, {src}, {{"axis", c.axis}, {"exclusive", c.exclusive}, {"reverse", c.reverse}}, c.dtype);
+  expect_library_matches_reference(g.finish(), 1e-7);
+}
+
+TEST(CumSumStep, AddsEveryType) {
+  for (const DataType dtype : kTypes)
+    for (const bool exclusive : {true, false})
+      for (const bool reverse : {true, false})
+        expect_running_sums({.dtype = dtype, .exclusive = exclusive, .reverse = reverse});
+}
+
+TEST(CumSumStep, AddsAlongAnyAxisOfAnyLayout) {
+  for (const int64_t axis : {0, 1, 2}) {
+    expect_running_sums({.shape = {6, 9, 5}, .axis = axis});
+    expect_running_sums({.shape = {6, 9, 5}, .axis = axis, .reverse = true, .strides = {1, 40, 7}});
+  }
+  expect_running_sums({.shape = {5000, 8}});
+}
+
+}  // namespace
+}  // namespace lamina::testing

@@ -1,0 +1,83 @@
+// GroupedMatMul on the CPU: against the reference, with the bits of a MatMul of each group.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backends/cpu/library/library_check.h"
+#include "backends/cpu/support/index_buffers.h"
+#include "support/graph_builder.h"
+#include "support/index_error.h"
+
+namespace lamina::testing {
+namespace {
+
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64, s32 = DataType::s32;
+
+struct Case {
+  int64_t m = 100, k = 33, n = 50;
+  std::vector<int64_t> ends{20, 20, 93, 100};
+  bool transpose_b = false;
+  DataType dtype = f32, dst = f32, offsets = s32;
+  Dims src_strides = {}, weights_strides = {};
+  double allowed = 2e-6;  // error, relative to the largest element
+};
+
+LibraryRun expect_right_groups(const Case& c) {
+  GraphBuilder g;
+  const auto groups = static_cast<int64_t>(c.ends.size());
+  const uint64_t src = g.input(c.dtype, {c.m, c.k}, c.src_strides);
+  const uint64_t weights = g.input(c.dtype, c.transpose_b ? Dims{groups, c.n, c.k} : Dims{groups, c.k, c.n}, c.weights_strides);
+  const uint64_t offsets = g.input(c.offsets, {groups});
+  g.op(OpKind::GroupedMatMul, {src, weights, offsets}, {{"transpose_b", c.transpose_b}}, c.dst);
+  return expect_library_matches_reference(g.finish(), c.allowed, {{offsets, indices_of(g.tensor(offsets), c.ends)}});
+}
+
+TEST(GroupedProduct, OfEveryTypeAndLayout) {
+  for (const bool transpose_b : {false, true}) {
+    for (const DataType dtype : {f32, bf16, f16, f64}) {
+      SCOPED_TRACE(name_of(dtype));
+      expect_right_groups({.transpose_b = transpose_b, .dtype = dtype, .dst = dtype});
+    }
+    expect_right_groups({.transpose_b = transpose_b, .dtype = bf16, .dst = f32, .offsets = DataType::s64});
+  }
+  for (const DataType dtype : {f32, bf16})
+    expect_right_groups({.ends = {60, 100}, .dtype = dtype, .src_strides = {1, 120}, .weights_strides = {4000, 2, 70}});
+}
+
+TEST(GroupedProduct, OfAnyNumberOfRows) {
+  for (const int64_t m : {1, 2, 3, 17, 64, 65, 200}) {
+    SCOPED_TRACE(m);
+    expect_right_groups({.m = m, .ends = {0, m / 3, m}});
+    expect_right_groups({.m = m, .ends = {m / 2}});
+  }
+}
+
+TEST(GroupedProduct, OfFewColumnsAndLongSums) {
+  expect_right_groups({.m = 9, .k = 5000, .n = 1, .ends = {4, 9}, .allowed = 1e-5});
+  expect_right_groups({.m = 9, .k = 1, .n = 300, .ends = {4, 9}, .transpose_b = true, .dtype = bf16, .dst = bf16});
+}
+
+// Bits that do not depend on the rows beside it: row 30 of a group of 73 rows is that of a MatMul of one row.
+TEST(GroupedProduct, ARowHasTheBitsOfAProductOfItsOwn) {
+  const LibraryRun run = expect_right_groups({});
+  GraphBuilder g;
+  const uint64_t row = g.input(f32, {1, 33}), matrix = g.input(f32, {33, 50});
+  g.op(OpKind::MatMul, {row, matrix}, {}, f32);
+  const auto part = [](const Buffer& from, int64_t first, int64_t count) {
+    Buffer made(static_cast<size_t>(count) * sizeof(float) + 64, std::byte{0});
+    std::memcpy(made.data(), from.data() + first * int64_t{sizeof(float)}, static_cast<size_t>(count) * sizeof(float));
+    return made;
+  };
+  const std::map<uint64_t, Buffer> given{{row, part(run.buffers.at(run.inputs[0].id), 30 * 33, 33)},
+                                         {matrix, part(run.buffers.at(run.inputs[1].id), 2 * 33 * 50, 33 * 50)}};
+  const LibraryRun alone = expect_library_matches_reference(g.finish(), 2e-6, given);
+  EXPECT_TRUE(part(run.buffers.at(run.outputs[0].id), 30 * 50, 50) == part(alone.buffers.at(alone.outputs[0].id), 0, 50));
+}
+
+TEST(GroupedProduct, NamesAGroupThatEndsOutside) {
+  EXPECT_EQ(index_error_of([] { expect_right_groups({.m = 10, .ends = {4, 11}}); }),
+            "GroupedMatMul \"op0\": input offsets holds 11 at position [1], allowed is 0..10");
+}
+
+}  // namespace
+}  // namespace lamina::testing
