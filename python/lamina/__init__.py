@@ -22,8 +22,13 @@ from lamina.graph import CompiledGraph, Graph
 
 __version__ = _core.version()
 __all__ = ["CompiledGraph", "CompiledPartition", "Error", "Explanation", "Graph", "LogicalTensor", "Partition", "add_layer_norm", "attention",
-           "explain", "from_onnx", "gated_mlp", "gelu", "group_norm", "layer_norm", "log_softmax", "matmul", "op_kinds", "op_schema", "rms_norm",
+           "data_types", "explain", "from_onnx", "gated_mlp", "gelu", "group_norm", "layer_norm", "log_softmax", "matmul", "op_kinds", "op_schema", "rms_norm",
            "set_verbose", "silu", "softmax"]
+
+
+def data_types() -> list:
+    """Returns the names of all element types."""
+    return _core.data_types()
 
 
 def op_kinds() -> list:

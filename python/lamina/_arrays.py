@@ -6,16 +6,20 @@ import functools
 import sys
 from typing import Any, Callable, Sequence
 
+from lamina import _core
 from lamina._errors import Error
 
-_NUMPY = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "uint16", "s32": "int32", "s64": "int64", "s8": "int8",
-          "u8": "uint8", "boolean": "bool", "f8_e5m2": "uint8", "f8_e4m3": "uint8"}
-_TORCH = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "s32": "int32", "s64": "int64", "s8": "int8",
-          "u8": "uint8", "boolean": "bool", "f8_e5m2": "float8_e5m2", "f8_e4m3": "float8_e4m3fn"}
+_TYPES = _core.array_types()
+
+
+def _names_of(dtype: str) -> tuple:
+    if dtype not in _TYPES:
+        raise Error(f"a result has type {dtype}, which arrays do not have; allowed is one of {', '.join(_TYPES)}")
+    return _TYPES[dtype]
 
 
 def torch_dtype(name: str) -> Any:
-    return getattr(sys.modules["torch"], _TORCH[name])
+    return getattr(sys.modules["torch"], _names_of(name)[1])
 
 
 def maker_of(kind: type, dtype: str, shape: Sequence[int]) -> Callable:
@@ -28,7 +32,7 @@ def maker_of(kind: type, dtype: str, shape: Sequence[int]) -> Callable:
         import numpy
     except ImportError:
         raise Error("results for arguments that are not torch tensors are numpy arrays, and numpy is not installed; pass out=") from None
-    return functools.partial(numpy.empty, tuple(shape), _NUMPY[dtype])
+    return functools.partial(numpy.empty, tuple(shape), _names_of(dtype)[0])
 
 
 class Ready:

@@ -10,8 +10,8 @@ class LogicalTensor:
         """
         Creates a logical tensor.
 
-        id: ports with the same id are connected. dtype: f32, bf16, f16, f64, s32, s64, s8, u8, boolean,
-        f8_e5m2, f8_e4m3, s4, u4. shape: extents, with None for an unknown extent; None if the rank is unknown.
+        id: ports with the same id are connected. dtype: a name of lamina.data_types(), such as "f32".
+        shape: extents, with None for an unknown extent; None if the rank is unknown.
         strides: in elements, one per extent, 0 broadcasts; None: dense row-major. property: undef, variable,
         constant (equal at every execution), host_scalar.
         Raises lamina.Error for a name that does not exist, or a negative extent or stride.
@@ -274,6 +274,15 @@ def fingerprints(tensors: object, threads: int = 1) -> list[int]:
 
 def op_kinds() -> list[str]:
     """Returns the names of all operations."""
+
+def data_types() -> list[str]:
+    """Returns the names of all element types."""
+
+def array_types() -> dict[str, tuple[str, str]]:
+    """
+    Returns, for each element type that arrays can have: (type string of numpy, name in torch). Types that
+    numpy lacks are unsigned integers of the same size, which hold the raw bits.
+    """
 
 def op_schema_json(kind: str) -> str:
     """

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 // Converters of standard library types. Every file must include them: without one, nanobind treats the type as an unbound
 // class, which fails only when the function is called.
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

@@ -67,6 +67,10 @@ NB_MODULE(_core, m) {
   bind_verbose(m);
   bind_fingerprints(m);
   m.def("op_kinds", &op_kind_names, "Returns the names of all operations.");
+  m.def("data_types", &type_names, "Returns the names of all element types.");
+  m.def("array_types", &array_types,
+        "Returns, for each element type that arrays can have: (type string of numpy, name in torch). Types that\n"
+        "numpy lacks are unsigned integers of the same size, which hold the raw bits.");
   m.def("op_schema_json", &op_schema_json, nb::arg("kind"),
         "Returns the schema as JSON: \"kind\", \"class\", \"formula\", \"inputs\", \"outputs\", \"attributes\", \"types\".\n"
         "Raises lamina.Error for a kind that does not exist.");

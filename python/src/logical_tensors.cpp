@@ -90,8 +90,8 @@ void bind_logical_tensor(nb::module_& m) {
           nb::arg("id"), nb::arg("dtype"), nb::arg("shape").none() = nb::none(), nb::arg("strides").none() = nb::none(),
           nb::arg("property") = "undef",
           "Creates a logical tensor.\n\n"
-          "id: ports with the same id are connected. dtype: f32, bf16, f16, f64, s32, s64, s8, u8, boolean,\n"
-          "f8_e5m2, f8_e4m3, s4, u4. shape: extents, with None for an unknown extent; None if the rank is unknown.\n"
+          "id: ports with the same id are connected. dtype: a name of lamina.data_types(), such as \"f32\".\n"
+          "shape: extents, with None for an unknown extent; None if the rank is unknown.\n"
           "strides: in elements, one per extent, 0 broadcasts; None: dense row-major. property: undef, variable,\n"
           "constant (equal at every execution), host_scalar.\n"
           "Raises lamina.Error for a name that does not exist, or a negative extent or stride.")

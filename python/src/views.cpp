@@ -1,5 +1,7 @@
 #include "views.h"
 
+#include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <vector>
 
@@ -8,14 +10,35 @@
 namespace lamina::python {
 namespace {
 
-struct TypeName {
+struct TypeRow {
   const char* name;
   lamina_data_type_t type;
   int bits;
+  const char* npy;
 };
-constexpr TypeName kTypes[] = {
-#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) {#name, lamina_##name, bits},
+constexpr TypeRow kTypes[] = {
+#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) {#name, lamina_##name, bits, npy},
 #include "graph/data_types.def"
+};
+
+// The types of arrays: DLPack's code, and torch's name.
+struct ArrayType {
+  lamina_data_type_t type;
+  dlpack::Code code;
+  const char* torch;
+};
+constexpr ArrayType kArrayTypes[] = {
+    {lamina_f32, dlpack::kFloat, "float32"},
+    {lamina_f64, dlpack::kFloat, "float64"},
+    {lamina_f16, dlpack::kFloat, "float16"},
+    {lamina_bf16, dlpack::kBfloat, "bfloat16"},
+    {lamina_s32, dlpack::kInt, "int32"},
+    {lamina_s64, dlpack::kInt, "int64"},
+    {lamina_s8, dlpack::kInt, "int8"},
+    {lamina_u8, dlpack::kUInt, "uint8"},
+    {lamina_boolean, dlpack::kBool, "bool"},
+    {lamina_f8_e5m2, dlpack::kFloat8E5m2, "float8_e5m2"},
+    {lamina_f8_e4m3, dlpack::kFloat8E4m3fn, "float8_e4m3fn"},
 };
 
 [[noreturn]] void refuse(std::string_view what, const std::string& message) {
@@ -23,17 +46,9 @@ constexpr TypeName kTypes[] = {
 }
 
 lamina_data_type_t type_of(uint8_t code, int bits) {
-  using namespace dlpack;
-  switch (code) {
-    case kFloat: return bits == 32 ? lamina_f32 : bits == 64 ? lamina_f64 : bits == 16 ? lamina_f16 : lamina_data_type_undef;
-    case kBfloat: return bits == 16 ? lamina_bf16 : lamina_data_type_undef;
-    case kInt: return bits == 64 ? lamina_s64 : bits == 32 ? lamina_s32 : bits == 8 ? lamina_s8 : lamina_data_type_undef;
-    case kUInt: return bits == 8 ? lamina_u8 : lamina_data_type_undef;
-    case kBool: return bits == 8 ? lamina_boolean : lamina_data_type_undef;
-    case kFloat8E4m3fn: return lamina_f8_e4m3;
-    case kFloat8E5m2: return lamina_f8_e5m2;
-    default: return lamina_data_type_undef;
-  }
+  for (const ArrayType& known : kArrayTypes)
+    if (known.code == code && bits_of(known.type) == bits) return known.type;
+  return lamina_data_type_undef;
 }
 
 // If `strides` is null, the view is dense row-major.
@@ -96,23 +111,13 @@ bool is_torch_tensor(nb::handle object) { return nb::hasattr(object, "untyped_st
 lamina_data_type_t torch_type(nb::handle dtype, std::string_view what) {
   static std::unordered_map<PyObject*, lamina_data_type_t> known;
   if (const auto found = known.find(dtype.ptr()); found != known.end()) return found->second;
-  static const std::unordered_map<std::string, lamina_data_type_t> names = {{"torch.float32", lamina_f32},
-                                                                            {"torch.bfloat16", lamina_bf16},
-                                                                            {"torch.float16", lamina_f16},
-                                                                            {"torch.float64", lamina_f64},
-                                                                            {"torch.int32", lamina_s32},
-                                                                            {"torch.int64", lamina_s64},
-                                                                            {"torch.int8", lamina_s8},
-                                                                            {"torch.uint8", lamina_u8},
-                                                                            {"torch.bool", lamina_boolean},
-                                                                            {"torch.float8_e5m2", lamina_f8_e5m2},
-                                                                            {"torch.float8_e4m3fn", lamina_f8_e4m3}};
   const std::string name = nb::cast<std::string>(nb::str(dtype));
-  const auto found = names.find(name);
-  if (found == names.end()) refuse(what, "has elements of " + name + ", which lamina does not support");
+  const auto found = std::find_if(std::begin(kArrayTypes), std::end(kArrayTypes),
+                                  [&](const ArrayType& type) { return name == std::string("torch.") + type.torch; });
+  if (found == std::end(kArrayTypes)) refuse(what, "has elements of " + name + ", which lamina does not support");
   Py_INCREF(dtype.ptr());
-  known.emplace(dtype.ptr(), found->second);
-  return found->second;
+  known.emplace(dtype.ptr(), found->type);
+  return found->type;
 }
 
 View by_attributes(nb::handle object, std::string_view what) {
@@ -216,14 +221,29 @@ std::string misfit(const View& view, const lamina_graph_logical_tensor_t& tensor
   return "";
 }
 
+std::vector<std::string> type_names() {
+  std::vector<std::string> names;
+  for (const TypeRow& known : kTypes) names.emplace_back(known.name);
+  return names;
+}
+
+std::map<std::string, std::pair<std::string, std::string>> array_types() {
+  std::map<std::string, std::pair<std::string, std::string>> types;
+  for (const ArrayType& known : kArrayTypes) {
+    const auto row = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& r) { return r.type == known.type; });
+    types[row->name] = {known.code == dlpack::kBool ? "bool" : row->npy, known.torch};
+  }
+  return types;
+}
+
 const char* name_of(lamina_data_type_t type) {
-  for (const TypeName& known : kTypes)
+  for (const TypeRow& known : kTypes)
     if (known.type == type) return known.name;
   return "undef";
 }
 
 int bits_of(lamina_data_type_t type) {
-  for (const TypeName& known : kTypes)
+  for (const TypeRow& known : kTypes)
     if (known.type == type) return known.bits;
   return 0;
 }
@@ -231,7 +251,7 @@ int bits_of(lamina_data_type_t type) {
 lamina_data_type_t type_from_name(const std::string& name) {
   if (name == "undef") return lamina_data_type_undef;
   std::string names;
-  for (const TypeName& known : kTypes) {
+  for (const TypeRow& known : kTypes) {
     if (name == known.name) return known.type;
     names += (names.empty() ? "" : ", ") + std::string(known.name);
   }

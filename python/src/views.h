@@ -7,8 +7,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "graph/lamina.hpp"
 
@@ -38,6 +41,11 @@ nb::bytes signature(nb::handle arrays);
 // Checks whether the view matches the tensor in type (or is raw bits of the same size), shape and strides. Returns the
 // mismatch as a sentence, or "".
 std::string misfit(const View& view, const lamina_graph_logical_tensor_t& tensor);
+
+std::vector<std::string> type_names();
+
+// By the name of the type: numpy's type string (raw bits where numpy lacks the type), and torch's name.
+std::map<std::string, std::pair<std::string, std::string>> array_types();
 
 const char* name_of(lamina_data_type_t type);
 int bits_of(lamina_data_type_t type);

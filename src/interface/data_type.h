@@ -38,8 +38,8 @@ std::optional<DataType> data_type_from_name(std::string_view name);
 std::string_view npy_descriptor(DataType type);
 
 // Convert between double and the stored element at `index` of an array of `type` at `data`. Storing rounds to nearest even
-// and saturates integers; NaN becomes 0 in integers. f8_e4m3 overflows to NaN and f8_e5m2 to infinity unless the caller
-// saturates first; boolean stores value != 0.
+// and saturates integers; NaN becomes 0 in integers. Small floats overflow to infinity, or to NaN if the format has no
+// infinity, unless the caller saturates first; boolean stores value != 0.
 double load_as_double(DataType type, const void* data, int64_t index);
 void store_from_double(DataType type, void* data, int64_t index, double value);
 

@@ -17,6 +17,8 @@ struct SmallFloat {
   uint32_t infinity;
   uint32_t nan;
   constexpr bool has_infinity() const { return infinity != nan; }
+  // The exponent of the smallest positive number, which is a power of two.
+  constexpr int smallest_exponent() const { return 1 - bias - mantissa_bits; }
   constexpr uint32_t sign() const { return 1U << (bits - 1); }
 };
 

@@ -17,6 +17,12 @@ std::vector<DataType> all_types() {
   };
 }
 
+std::vector<DataType> small_floats_of(int bits) {
+  std::vector<DataType> types = all_types();
+  std::erase_if(types, [&](DataType type) { return kind_of(type) != TypeKind::small_float || bits_of(type) != bits; });
+  return types;
+}
+
 TypeRule stays_alone(DataType alone, std::vector<std::string> variables) {
   return [alone, variables = std::move(variables)](const TypeOf& type_of) -> std::string {
     bool has_it = false;

@@ -14,6 +14,7 @@ namespace lamina {
 std::vector<DataType> floats_of_opset();
 std::vector<DataType> floats_and_f64();
 std::vector<DataType> all_types();  // every type but undef
+std::vector<DataType> small_floats_of(int bits);
 
 using TypeOf = std::function<DataType(std::string_view)>;  // undef for a variable that no given port binds
 using TypeRule = std::function<std::string(const TypeOf&)>;

@@ -74,6 +74,34 @@ def test_raw_bits_stand_for_bf16():
     assert run(bits).tolist() == [0x3F80, 0, 0x4000, 0]
 
 
+def transposed(dtype, columns=3):
+    g = lamina.Graph()
+    return g.compile([g.op("StaticTranspose", [g.input((2, columns), dtype)], order=[1, 0])])
+
+
+@pytest.mark.parametrize("dtype", _core.array_types())
+def test_arrays_of_every_type_are_read_and_returned(dtype):
+    in_numpy, in_torch = _core.array_types()[dtype]
+    x = np.arange(6).reshape(2, 3).astype(in_numpy)
+    result = transposed(dtype)(x)
+    assert result.dtype == x.dtype and (result == x.T).all()
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor([[0, 1, 0], [1, 1, 0]]).to(getattr(torch, in_torch))
+    result = transposed(dtype)(tensor)
+    assert result.dtype == tensor.dtype and (result.float() == tensor.T.float()).all()
+
+
+def test_a_type_that_arrays_lack_is_named():
+    with pytest.raises(lamina.Error, match="a result has type s4, which arrays do not have"):
+        transposed("s4", columns=6)(np.zeros((2, 3), np.int8))
+
+
+def test_names_of_types_are_those_of_logical_tensors():
+    assert set(_core.array_types()) < set(lamina.data_types())
+    for name in lamina.data_types():
+        assert lamina.LogicalTensor(0, name).dtype == name
+
+
 def test_a_constant_needs_no_argument():
     g = lamina.Graph()
     x = g.input((None,))

@@ -2,15 +2,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <vector>
 
 #include "interface/element.h"
 #include "interface/op_schema.h"
+#include "interface/small_float.h"
+#include "interface/type_rules.h"
 #include "lamina/fill_rules.h"
 #include "random/rng.h"
 
 namespace lamina::testing {
 
 namespace {
+
+// The significant bits of each small float, in descending order.
+std::vector<int> significant_bits_of_small_floats() {
+  std::vector<int> bits;
+  for (const DataType type : all_types())
+    if (kind_of(type) == TypeKind::small_float) bits.push_back(small_float(type).mantissa_bits + 1);
+  std::sort(bits.begin(), bits.end(), std::greater<>());
+  return bits;
+}
 
 // Returns the middle between two neighbours near `value` in a type of `bits` significant bits, or a value slightly beside it.
 double near_middle(double value, int bits, double nudge) {
@@ -23,7 +36,7 @@ double near_middle(double value, int bits, double nudge) {
 }
 
 double edge(double value, DataType dtype, Rng& rng) {
-  static const std::vector<int> significant_bits = {11, 8, 4, 3};  // f16, bf16, f8_e4m3, f8_e5m2
+  static const std::vector<int> significant_bits = significant_bits_of_small_floats();
   static const std::vector<double> nudges = {0, 0x1p-40, -0x1p-40, 0x1p-26, -0x1p-26, 0x1p-50};
   return near_middle(value, rng.pick(significant_bits), dtype == DataType::f64 ? rng.pick(nudges) : 0);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "interface/op_schema.h"
+#include "interface/type_rules.h"
 #include "random/random_op.h"
 
 namespace lamina::testing {
@@ -69,7 +70,7 @@ std::optional<uint64_t> factor(RecipeBuilder& graph, const Dims& shape, DataType
     const DataType dtype = rng.pick({u8, s8, DataType::u4, DataType::s4});
     return by_given_scales(graph, graph.input(dtype, shape, is_weights), as, rng);
   }
-  const DataType dtype = rng.one_in(8) ? rng.pick({DataType::f8_e4m3, DataType::f8_e5m2}) : rng.pick({u8, s8});
+  const DataType dtype = rng.one_in(8) ? rng.pick(small_floats_of(8)) : rng.pick({u8, s8});
   const std::optional<uint64_t> value = by_constant_scales(graph, graph.input(dtype, shape, is_weights), rng);
   return !value || as == f32 ? value : graph.add(OpKind::TypeCast, {}, {*value}, as);
 }

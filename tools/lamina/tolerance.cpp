@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "interface/op_schema.h"
+#include "interface/small_float.h"
 
 namespace lamina::driver {
 namespace {
@@ -43,23 +44,15 @@ double half_ulp(DataType type) {
   switch (type) {
     case DataType::f64: return 0x1p-53;
     case DataType::f32: return 0x1p-24;
-    case DataType::f16: return 0x1p-11;
-    case DataType::bf16: return 0x1p-8;
-    case DataType::f8_e4m3: return 0x1p-4;
-    case DataType::f8_e5m2: return 0x1p-3;
-    default: return 0;
+    default: return kind_of(type) == TypeKind::small_float ? std::ldexp(1, -1 - small_float(type).mantissa_bits) : 0;
   }
 }
 
+// What rounding changes in subnormal numbers: half of the smallest, or all of them where f32's may be flushed.
 double smallest_step(DataType type) {
-  switch (type) {
-    case DataType::f32:
-    case DataType::bf16: return 0x1p-126;  // subnormals may be flushed
-    case DataType::f16: return 0x1p-25;
-    case DataType::f8_e4m3: return 0x1p-10;
-    case DataType::f8_e5m2: return 0x1p-17;
-    default: return 0;
-  }
+  const bool is_small = kind_of(type) == TypeKind::small_float;
+  if (type == DataType::f32 || (is_small && small_float(type).bias == small_float(DataType::bf16).bias)) return 0x1p-126;
+  return is_small ? std::ldexp(0.5, small_float(type).smallest_exponent()) : 0;
 }
 
 bool reads_computed(const Graph& graph, const Op& op) {

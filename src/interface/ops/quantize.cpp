@@ -94,7 +94,12 @@ std::optional<Domain> quantizable(const OpView& view, const LogicalTensor&) {
   return suits(scale * (low - zero_point - margin), scale * (high - zero_point + margin));
 }
 
-std::vector<DataType> quantized_types() { return {DataType::u8, DataType::s8, DataType::f8_e5m2, DataType::f8_e4m3}; }
+std::vector<DataType> quantized_types() {
+  std::vector<DataType> types{DataType::u8, DataType::s8};
+  const std::vector<DataType> floats = small_floats_of(8);
+  types.insert(types.end(), floats.begin(), floats.end());
+  return types;
+}
 
 // ---- run-time scales and zero points
 

@@ -4,7 +4,7 @@
 // types of stored elements are: f32 float, f64 double, s32 i32, s64 i64, bf16 and f16 i16 (bits), f8, s8, u8 and boolean i8
 // (bits), s4 and u4 one value in the low four bits of an i8 (the caller packs two into a byte). Storing rounds to nearest
 // even. Integers saturate, and NaN becomes 0; boolean is value != 0 (NaN is true). A NaN stays NaN: sign and upper payload
-// bits are kept and the quiet bit is set; in f8_e4m3 it is 0x7f with the sign.
+// bits are kept and the quiet bit is set; in a format without infinity it is the only NaN code with the sign.
 #pragma once
 
 #include <vector>
