@@ -148,6 +148,24 @@ TEST(Check, LeavesOutWhatHangsOnAValueThatItsTypeCannotHold) {
   EXPECT_EQ(run.check().failed, 1);
 }
 
+// 2.5 steps of subnormals, times 3: a step that stores the first product rounds it to 2 steps.
+TEST(Check, TakesSubnormalsThatWereStoredBetweenOps) {
+  constexpr double kStep = 0x1p-24;
+  GraphBuilder g;
+  const auto src = g.input(DataType::f16, {4}), half = g.input(DataType::f16, {4}), three = g.input(DataType::f16, {4});
+  g.op(OpKind::Multiply, {g.op(OpKind::Multiply, {src, half}, {}, DataType::f16), three}, {}, DataType::f16);
+  ReferenceRun run(g.finish());
+  for (int64_t i = 0; i < 4; ++i) {
+    run.input(src).store(i, 5 * kStep);
+    run.input(half).store(i, 0.5);
+    run.input(three).store(i, 3);
+    run.outputs[0]->store(i, 6 * kStep);
+  }
+  EXPECT_TRUE(run.check().good) << run.check().text();
+  run.outputs[0]->store(1, 20 * kStep);
+  EXPECT_FALSE(run.check().good) << run.check().text();
+}
+
 // softplus(30) is 30 + 1e-13, which is 30 in f32.
 TEST(Check, LeavesOutAComparisonOfWhatTypesDoNotTellApart) {
   GraphBuilder g;

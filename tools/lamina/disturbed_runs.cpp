@@ -55,7 +55,7 @@ class Disturbance {
       const double magnitude = std::abs(tensor[i]);
       if (!std::isfinite(magnitude) || (magnitude == 0 && (run_ != kFlushingRun || maker == nullptr))) continue;
       const double terms = tensor.terms.empty() ? 0 : tensor.terms[static_cast<size_t>(i)];
-      const double distance = step.computed * std::max({magnitude, scale, terms}) + step.rounding * magnitude;
+      const double distance = step.computed * std::max({magnitude, scale, terms}) + step.rounding * magnitude + step.smallest;
       if (run_ != kFlushingRun)
         tensor[i] += direction * noise(seed + static_cast<uint64_t>(i)) * distance;
       else if (magnitude <= distance)
