@@ -7,7 +7,6 @@
 #include "backends/cpu/code/cached_costs.h"
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/run/kernel_runner.h"
-#include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "compiler/compile.h"
 #include "compiler/compile_cache.h"

@@ -35,7 +35,6 @@
 
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/schedule/cost_model.h"
-#include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/tune/kernel_timer.h"
 #include "backends/cpu/tune/tune_kernel.h"

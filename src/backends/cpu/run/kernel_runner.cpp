@@ -9,7 +9,6 @@
 #include "backends/cpu/emit/split_call.h"
 #include "backends/cpu/host/host.h"
 #include "backends/cpu/schedule/cost_model.h"
-#include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/schedule/loop_policy.h"
 #include "backends/cpu/schedule/tuning.h"

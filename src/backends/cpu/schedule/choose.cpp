@@ -1,5 +1,7 @@
 // Chooses the schedule of a kernel without measurements: the one with the lowest predicted time.
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,11 @@ constexpr int64_t kColumnsOfStrip = 1024;
 constexpr int64_t kTilesOfWait = 8;  // in the second level: tiles read there in addition to the data that rows share
 // ratio of predicted times below which another schedule is chosen; the model is not more accurate
 constexpr double kGain = 0.985;
+
+struct TimedSchedule {
+  Schedule schedule;
+  double nanoseconds_of_row = std::numeric_limits<double>::infinity();
+};
 
 class HillClimb {
  public:
@@ -47,11 +54,12 @@ class HillClimb {
   }
 
   template <typename May>
-  Schedule best_from(const std::vector<Schedule>& all, const May& may) const {
-    Schedule best = from(all.front(), may);
-    for (size_t i = 1; i < all.size(); ++i) {
-      Schedule other = from(all[i], may);
-      if (model_.nanoseconds_of_row(other) < kGain * model_.nanoseconds_of_row(best)) best = std::move(other);
+  TimedSchedule best_from(const std::vector<Schedule>& all, const May& may) const {
+    TimedSchedule best;
+    for (const Schedule& start : all) {
+      Schedule other = from(start, may);
+      const double time = model_.nanoseconds_of_row(other);
+      if (time < kGain * best.nanoseconds_of_row) best = {std::move(other), time};
     }
     return best;
   }
@@ -63,11 +71,33 @@ class HillClimb {
   CostModel model_;
 };
 
+// Whether the positions of a row are far apart, so that several vectors of rows read runs of several lines.
+bool positions_lie_apart(const Kernel& kernel, int lanes) {
+  const size_t lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
+  return std::any_of(kernel.args.begin(), kernel.args.end(), [&](const kernel::Arg& arg) {
+    return varies_along_row(kernel, arg) && arg.strides[lane_dim] != 0 && arg.strides.back() > lanes;
+  });
+}
+
+// The schedule whose lanes are rows, if there is one. Rules decide the width of its vectors and their number per group,
+// because the model does not describe masks and how lines are fetched: half of the width if only that is full.
+std::optional<Schedule> across_rows(const Kernel& kernel, const Machine& machine) {
+  if (!may_be_transposed(kernel)) return std::nullopt;
+  const int bits = bits_across_rows(machine);
+  const bool half_fills = fills_groups(kernel, lane_count(kernel, bits / 2)) && !fills_groups(kernel, lane_count(kernel, bits));
+  Schedule schedule;
+  schedule.transposed = true;
+  schedule.vector_bits = half_fills && bits > 256 ? bits / 2 : bits;
+  const std::vector<int> sizes = group_sizes(kernel, schedule.vector_bits);
+  schedule.rows_per_group = sizes[positions_lie_apart(kernel, sizes[0]) && sizes.size() > 1 ? 1 : 0];
+  schedule.whole_groups = fills_groups(kernel, schedule.rows_per_group);
+  schedule.lane_steps = lane_steps(kernel);
+  return schedule;
+}
+
 // The start schedules differ in several fields: tiles of rows in strips from single rows, and streams of whole lines from
 // stores through the caches. Schedules in between are no faster, so the climb would not find these.
-std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const LegalSchedules& legal, const Schedule& lanes,
-                             bool may_stream) {
-  if (lanes.transposed) return {lanes};
+std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const LegalSchedules& legal, bool may_stream) {
   const Schedule first = *legal.begin();
   Schedule in_strips = first, as_stream = first;
   in_strips.rows_per_tile = kRowsOfStrip;
@@ -82,6 +112,7 @@ std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const
   if (may_stream && legal.contains(as_stream)) all.push_back(as_stream);
   all.push_back(first);
   if (legal.contains(in_strips)) all.insert(kernel.has_column_sum() ? all.begin() : all.end(), in_strips);
+  if (std::optional<Schedule> across = across_rows(kernel, machine)) all.push_back(*std::move(across));
   return all;
 }
 
@@ -108,20 +139,51 @@ bool crowds_loop(const Kernel& kernel, const Schedule& schedule) {
   return schedule.rows_together > 2 && (schedule.strip == 0 || begin_alike);
 }
 
-}  // namespace
-
-Schedule choose_schedule(const Kernel& kernel, const Machine& machine, bool may_stream) {
-  Schedule lanes;
-  choose_lanes(lanes, kernel, machine);
+// Searches from the start schedules, or only from the one whose lanes are rows. Without a start the time is infinite.
+enum class From { all, across_rows };
+TimedSchedule fastest(const Kernel& kernel, const Machine& machine, bool may_stream, From from = From::all) {
   const HillClimb climb(kernel, machine);
   const auto may = [&](const Schedule& s) {
-    return s.vector_bits == lanes.vector_bits && s.transposed == lanes.transposed && s.rows_per_group == lanes.rows_per_group &&
-           !s.split && (may_stream || s.streamed.empty()) && !is_slow_along_lines(kernel, s) && !crowds_loop(kernel, s) &&
+    return (may_stream || s.streamed.empty()) && !is_slow_along_lines(kernel, s) && !crowds_loop(kernel, s) &&
            !overflows_wait(kernel, s, machine);
   };
-  std::vector<Schedule> all = starts(kernel, machine, climb.legal(), lanes, may_stream);
-  std::erase_if(all, [&](const Schedule& s) { return !may(s); });
+  std::vector<Schedule> all = starts(kernel, machine, climb.legal(), may_stream);
+  std::erase_if(all, [&](const Schedule& s) { return !may(s) || (from == From::across_rows && !s.transposed); });
   return climb.best_from(all, may);
+}
+
+Kernel with_last(Kernel kernel, size_t dim) {
+  const size_t last = static_cast<size_t>(kernel.outer_rank) - 1;
+  const auto move_last = [&](Dims& dims) {
+    const auto at = [&](size_t d) { return dims.begin() + static_cast<std::ptrdiff_t>(d); };
+    std::rotate(at(dim), at(dim + 1), at(last + 1));
+  };
+  move_last(kernel.extents);
+  for (kernel::Arg& arg : kernel.args) move_last(arg.strides);
+  for (kernel::Node& node : kernel.nodes) {
+    if (node.kind == kernel::NodeKind::index) move_last(node.coefficients);
+  }
+  return kernel;
+}
+
+}  // namespace
+
+Kernel with_rows_arranged(Kernel kernel, const Machine& machine) {
+  if (kernel.outer_rank < 2 || kernel.has_column_sum()) return kernel;
+  std::optional<Kernel> best;
+  double time = fastest(kernel, machine, true).nanoseconds_of_row;
+  for (int dim = kernel.outer_rank - 2; dim >= 0; --dim) {
+    Kernel arranged = with_last(kernel, static_cast<size_t>(dim));
+    const double other = fastest(arranged, machine, true, From::across_rows).nanoseconds_of_row;
+    if (other >= kGain * time) continue;
+    best = std::move(arranged);
+    time = other;
+  }
+  return best ? *std::move(best) : std::move(kernel);
+}
+
+Schedule choose_schedule(const Kernel& kernel, const Machine& machine, bool may_stream) {
+  return fastest(kernel, machine, may_stream).schedule;
 }
 
 bool gains_by_split(const Schedule& whole, const Kernel& kernel, const Machine& machine, int threads) {

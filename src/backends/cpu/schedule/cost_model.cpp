@@ -1,11 +1,15 @@
 #include "backends/cpu/schedule/cost_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "backends/cpu/schedule/sharing.h"
 #include "backends/cpu/schedule/tiles.h"
 #include "backends/cpu/schedule/tuning.h"
+#include "kernels/numerics.h"
 
 namespace lamina::cpu {
 
@@ -49,6 +53,31 @@ int operations_of(const Node& n) {
     case NodeKind::sum_entries: return 2 * std::max(static_cast<int>(n.value), 1);
     default: return 1;
   }
+}
+
+// A value per row: nanoseconds per vector of rows. The ends of reductions have their own cost.
+double of_row_value(const Node& n, const Costs& costs) {
+  switch (n.kind) {
+    case NodeKind::moments:
+    case NodeKind::reduce: return 0;
+    case NodeKind::load:
+    case NodeKind::store: return costs.read[0];
+    default: return cost_of(n) == kernel::CostClass::function ? costs.function : costs.operation;
+  }
+}
+
+// The sum of these for all rows' own values. The others are computed once per call.
+double of_row_values(const Kernel& kernel, const Costs& costs) {
+  std::vector<bool> varies;
+  double sum = 0;
+  for (const Node& n : kernel.nodes) {
+    const auto operands = std::span(n.operands).first(static_cast<size_t>(operand_count(n)));
+    varies.push_back(
+        reads_arg(n) || n.kind == NodeKind::index || n.kind == NodeKind::store ||
+        std::any_of(operands.begin(), operands.end(), [&](kernel::NodeIndex i) { return varies[static_cast<size_t>(i)]; }));
+    if (varies.back() && !n.per_element) sum += of_row_value(n, costs);
+  }
+  return sum;
 }
 
 // The fraction of reads that miss a cache if `bytes` bytes are read before a line is read again.
@@ -107,6 +136,7 @@ CostModel::CostModel(const Kernel& kernel, const Machine& machine)
       machine_(machine),
       bytes_(footprint(kernel)),
       reduces_whole_(reduces_whole_rows(kernel)),
+      of_row_values_(of_row_values(kernel, machine.costs)),
       first_(static_cast<double>(machine.caches.first)),
       second_(static_cast<double>(machine.caches.second)),
       last_level_(static_cast<double>(machine.caches.last)),
@@ -197,7 +227,7 @@ CostModel::Row CostModel::row_of(const Schedule& s) const {
   const double part = s.split ? 1.0 / threads_ : 1;
   row.bytes = row.read * kLineBytes * part;
   row.shared_bytes = rows_ == 1 ? 0 : static_cast<double>(bytes_.shared) * part;
-  const double budget = static_cast<double>(tuning::kLiveBytes) / row.rows,
+  const double budget = static_cast<double>(s.transposed ? tuning::kLiveBytesTransposed : tuning::kLiveBytes) / row.rows,
                of_live_arg = size_ * (kernel_.computes_in_f64() ? 8 : 4);
   if (s.keeps_conversions && may_keep_conversions(kernel_, s, bytes_))
     row.live_args = static_cast<int>(std::min(budget, static_cast<double>(bytes_.converted)) / std::max(of_live_arg, 1.0));
@@ -337,6 +367,9 @@ double CostModel::ends_of_row(const Schedule& s) const {
   return machine_.costs.fold * reductions * seen_of_ends(kernel_, s.rows_per_tile) * (is_alone ? 2 : 1);
 }
 
+// The values of rows of one element are values per row, which a loop over rows computes.
+double CostModel::walk_count() const { return static_cast<double>(std::max<size_t>(walks_.size(), 1)); }
+
 double CostModel::along_row(const Schedule& s) const {
   const Row row = row_of(s);
   Walking walking;
@@ -345,7 +378,24 @@ double CostModel::along_row(const Schedule& s) const {
   // has them.
   const bool is_prefetched = (row.prefetches && row.level > 0) || (!s.prefetched_within_row.empty() && row.is_in_memory());
   const double seen = is_prefetched ? kSeenIfPrefetched : kSeen;
-  return std::max(walking.time + seen * row.transfer, row.transfer + seen * walking.busy) + walking.exposed + ends_of_row(s);
+  return std::max(walking.time + seen * row.transfer, row.transfer + seen * walking.busy) + walking.exposed + ends_of_row(s) +
+         walk_count() * machine_.costs.walk + of_row_values_ / (batches_rows(kernel_) ? s.rows_per_tile : 1);
+}
+
+// The virtual lanes of a reduction across rows: their vectors are in memory, where each position adds to one of them, and are
+// folded at the end. Whole chunks that no block is transposed for keep them in registers, and fold half of them
+// (run_across.cpp).
+double CostModel::virtual_lanes(const Schedule& s, bool transposes) const {
+  double reductions = 0;
+  for (const Walk& walk : walks_) reductions += walk.reductions;
+  const Costs& costs = machine_.costs;
+  const int64_t run = kernel_.extents.back();
+  const bool in_registers = !transposes && is_one_run(kernel_) && run >= numerics::kVirtualLanes;
+  const auto lanes =
+      static_cast<double>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(run, 1, numerics::kVirtualLanes))));
+  const double folded = in_registers ? lanes / 2 : lanes, added = in_registers ? 0 : size_;
+  const double moved = (costs.read[0] + costs.write[0]) * s.vector_bits / 8 / kLineBytes;
+  return reductions * (added * moved + folded * (2 * moved + costs.operation));
 }
 
 // A vector is one position of as many rows as it has lanes. A block is transposed as a whole, even if it is not full.
@@ -368,8 +418,9 @@ double CostModel::across_row(const Schedule& s) const {
     of_block += is_expensive && arg.strides.back() == 1 ? of_transposed_vector(costs, lanes) : 0;
   };
   for (const Walk& walk : walks_) {
-    of_vector += walk.operations * costs.operation + walk.functions * costs.function + walk.conversions * costs.conversion +
-                 walk.sums * costs.fold / 4;
+    const int kept = row.keeps_functions ? walk.functions_of_before : 0;
+    of_vector += walk.operations * costs.operation + (walk.functions - kept) * costs.function + kept * costs.read[0] +
+                 walk.conversions * costs.conversion + walk.sums * costs.fold / 4;
     for (const int a : walk.loads) access(a);
   }
   for (size_t a = 0; a < kernel_.args.size(); ++a) {
@@ -377,7 +428,9 @@ double CostModel::across_row(const Schedule& s) const {
     if (arg.output && !arg.column && varies_along_row(kernel_, arg)) access(static_cast<int>(a));
   }
   const double exposed = row.is_in_memory() ? row.read * costs.miss_latency : 0;  // nothing is prefetched
-  return both((of_vector * size_ / lanes + of_block * std::ceil(size_ / lanes)) / filled, row.transfer) + exposed;
+  const double of_walks =
+      (walk_count() * costs.walk / s.rows_per_group + (of_row_values_ + virtual_lanes(s, of_block > 0)) / lanes) / filled;
+  return both((of_vector * size_ / lanes + of_block * std::ceil(size_ / lanes)) / filled, row.transfer) + exposed + of_walks;
 }
 
 double CostModel::nanoseconds_of_row(const Schedule& s) const { return s.transposed ? across_row(s) : along_row(s); }

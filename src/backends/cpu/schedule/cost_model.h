@@ -49,8 +49,10 @@ class CostModel {
   static double rows_together(const Walk& walk, const Schedule& schedule);
   void add_walk(size_t place, const Schedule& schedule, const Row& row, Walking& walking) const;
   double ends_of_row(const Schedule& schedule) const;
+  double walk_count() const;
   double along_row(const Schedule& schedule) const;
   double falsely_shared_lines() const;
+  double virtual_lanes(const Schedule& schedule, bool transposes) const;
   double across_row(const Schedule& schedule) const;
 
   const kernel::Kernel& kernel_;
@@ -58,6 +60,7 @@ class CostModel {
   Footprint bytes_;
   std::vector<Walk> walks_;
   bool reduces_whole_;
+  double of_row_values_;  // nanoseconds per vector of rows: computing and moving values per row
   bool is_worth_threads_ = false;
   int threads_ = 1;
   double first_, second_;  // bytes

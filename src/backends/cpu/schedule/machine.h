@@ -32,6 +32,7 @@ struct Costs {
   double transpose = 2.1;        // per vector of 16 elements of a block that is transposed
   double gather = 6.0;           // per vector of 16 elements that are not contiguous
   double fold = 5;               // per row: reduces the lanes of a reduction to one value
+  double walk = 2.5;             // per walk over a row, or over rows that are lanes: the loop's start and end
   double branch_mispredict = 6;  // a branch mispredict at the end of a loop
   double wait = 800;             // threads wait for each other
   bool operator==(const Costs&) const = default;
@@ -53,6 +54,7 @@ void for_each_cost(SomeCosts& costs, const Visit& visit) {
   visit("square", costs.transpose);
   visit("gather", costs.gather);
   visit("fold", costs.fold);
+  visit("walk", costs.walk);
   visit("stop", costs.branch_mispredict);
   visit("wait", costs.wait);
 }

@@ -43,6 +43,10 @@ struct Schedule {
 std::string describe(const Schedule& schedule);
 std::optional<Schedule> schedule_of(std::string_view description);
 
+// Moves the outer dim whose rows are best as lanes to the last position, if that has the lowest predicted time. Kernels with
+// column sums keep their order, because they are added in the order of rows.
+kernel::Kernel with_rows_arranged(kernel::Kernel kernel, const Machine& machine);
+
 // The schedule of whole rows with the lowest predicted time (cost_model.h). `may_stream`: outputs may be streamed. The
 // kernel is a result of with_rows_arranged.
 Schedule choose_schedule(const kernel::Kernel& kernel, const Machine& machine, bool may_stream);

@@ -89,6 +89,12 @@ constexpr double kBelieved = 2;
 
 double believed(double measured, double usual) { return usual * std::clamp(measured / usual, 1 / kBelieved, kBelieved); }
 
+// A cost that is not measured: it scales with that of an operation.
+double of_operations(double Costs::* cost, const Costs& costs) {
+  const Costs usual;
+  return usual.*cost * costs.operation / usual.operation;
+}
+
 class Calibration {
  public:
   explicit Calibration(const Machine& machine) : machine_(machine) { alone_.cores = 1; }
@@ -174,7 +180,8 @@ class Calibration {
     costs_.conversion = (time(copies(kRows, DataType::bf16), alone_) - 0.75 * copied) / vectors / 2;
     costs_.function = (time(exponentials(kRows), alone_) - copied) / vectors;
     const double walked = 4 * 64 / (vector_bits(machine_) / 8.0) * 3 * costs_.operation;
-    costs_.fold = (time(moments(kShort, 64), alone_) / kShort - walked) / 2;
+    costs_.walk = of_operations(&Costs::walk, costs_);
+    costs_.fold = (time(moments(kShort, 64), alone_) / kShort - walked - costs_.walk) / 2;
   }
 
   // The overhead of sharing the work of a call among threads.
@@ -213,8 +220,8 @@ Costs measure_costs(const Machine& machine) {
     raise((*levels)[3], (*levels)[1]);
     (*levels)[2] = (*levels)[1] * std::pow((*levels)[3] / (*levels)[1], way);
   }
-  for (double Costs::* const cost : {&Costs::transpose, &Costs::gather, &Costs::branch_mispredict})
-    costs.*cost = usual.*cost * costs.operation / usual.operation;
+  for (double Costs::* const cost : {&Costs::transpose, &Costs::gather, &Costs::walk, &Costs::branch_mispredict})
+    costs.*cost = of_operations(cost, costs);
   return costs;
 }
 

@@ -10,7 +10,6 @@
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/run/kernel_runner.h"
 #include "backends/cpu/schedule/cost_model.h"
-#include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/tune/calibrate.h"
 #include "backends/cpu/tune/kernel_timer.h"

@@ -13,7 +13,7 @@
 
 #include "backends/cpu/code/object_code.h"
 #include "backends/cpu/llvm/headers.h"
-#include "backends/cpu/schedule/lane_order.h"
+#include "backends/cpu/schedule/schedule.h"
 #include "backends/cpu/support/described_machines.h"
 #include "backends/cpu/support/kernels_of_rows.h"
 #include "backends/cpu/targets/isa/target_hooks.h"

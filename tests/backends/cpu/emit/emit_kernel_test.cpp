@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "backends/cpu/schedule/lane_order.h"
+#include "backends/cpu/schedule/schedule.h"
 #include "backends/cpu/schedule/tuning.h"
 #include "backends/cpu/support/described_machines.h"
 #include "backends/cpu/support/kernels_of_rows.h"

@@ -132,6 +132,36 @@ TEST(CostModel, ShortRowsAreLanesWhereTransposingCostsLittle) {
   EXPECT_FALSE(choice(layer_norm({65536, 8}), machine).transposed);
 }
 
+// Along rows, each row has its own walks.
+TEST(CostModel, RowsAreLanesWhereWalksCostMuch) {
+  const Kernel short_rows = layer_norm({8640, 5}), longer_rows = softmax({8640, 48});
+  EXPECT_TRUE(choice(short_rows).transposed);
+  EXPECT_FALSE(choice(longer_rows).transposed);
+  Machine machine = machine_of();
+  machine.costs.walk = 0;
+  EXPECT_FALSE(choice(short_rows, machine).transposed);
+  machine.costs.walk = 20;
+  EXPECT_TRUE(choice(longer_rows, machine).transposed);
+}
+
+TEST(CostModel, RowsOfOneElementAreLanes) {
+  for (const Kernel& kernel : {layer_norm({8640, 1}), softmax({8640, 1})}) EXPECT_TRUE(choice(kernel).transposed);
+}
+
+// The rows along the dim whose elements are contiguous are arranged last, unless transposing costs less.
+TEST(CostModel, TheDimOfTheLanesIsWhereRowsAreNeighbours) {
+  kernel::Builder builder("blocked", {64, 7, 100}, 2);
+  const auto arg = [&](const char* name, bool output) {
+    return builder.add_arg({.name = name, .dtype = DataType::f32, .output = output, .strides = {1, 6400, 64}, .table = {}});
+  };
+  const kernel::Value x = builder.load(arg("src", false));
+  builder.store(builder.center(x, builder.moments(x)), arg("dst", true));
+  const Kernel kernel = builder.finish();
+  const Machine machine = machine_of();
+  EXPECT_EQ(cpu::with_rows_arranged(kernel, machine).extents, (Dims{7, 64, 100}));
+  EXPECT_TRUE(choice(cpu::with_rows_arranged(kernel, machine), machine).transposed);
+}
+
 // gamma varies by channel, so one load serves all of a channel's contiguous elements: lanes stay along the row.
 TEST(CostModel, LongRowsOfChannelsAreNoLanes) {
   constexpr int64_t kImages = 8, kGroups = 2, kChannels = 2, kSize = 10000;

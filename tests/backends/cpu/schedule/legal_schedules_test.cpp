@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/sharing.h"
 #include "backends/cpu/support/described_machines.h"
 #include "backends/cpu/support/interpreter_bits.h"

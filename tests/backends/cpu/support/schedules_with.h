@@ -1,7 +1,6 @@
 // Finds a legal schedule with some property, independent of the default choice: the test states the property that it needs.
 #pragma once
 
-#include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "interface/status.h"
 

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "backends/cpu/code/cached_costs.h"
-#include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/support/cpu_check.h"
 #include "backends/cpu/support/interpreter_bits.h"
