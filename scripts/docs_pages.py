@@ -20,7 +20,7 @@ OF_ROOT = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "SECUR
 # The order of the pages; a name that is missing here, or missing in docs, is an error.
 NAV = [
     ("Start", ["index.md", "building.md", "python.md", "changelog.md"]),
-    ("Use", ["dumps.md", "pictures.md", "compat.md", "forms.md", "gpu.md", "debugging.md"]),
+    ("Use", ["dumps.md", "pictures.md", "profile.md", "compat.md", "forms.md", "gpu.md", "debugging.md"]),
     ("Promises", ["numerics.md", "stability.md", "security.md", "third_party.md"]),
     ("Speed", ["performance.md"]),
     ("Operations", ["ops/*"]),

@@ -152,10 +152,11 @@ typedef enum LAMINA_ANY_INT {
   lamina_stream_in_order = 0x1,
   lamina_stream_out_of_order = 0x2,
   lamina_stream_default_flags = lamina_stream_in_order,
-  lamina_stream_profiling = 0x4
+  lamina_stream_profiling = 0x4 /* measures the steps of executions: lamina_stream_write_profile (graph/text.h) */
 } lamina_stream_flags_t;
 
-/* `flags`: one of the two orders. Errors: lamina_unimplemented for profiling, lamina_invalid_arguments for other bits. */
+/* `flags`: one of the two orders, and on a CPU profiling, added to one of them or alone. Errors: lamina_unimplemented for
+ * profiling on a GPU, lamina_invalid_arguments for other bits. */
 LAMINA_API lamina_status_t lamina_stream_create(lamina_stream_t* stream, const_lamina_engine_t engine, unsigned flags);
 /* The handle that the stream was created with. The caller owns it and may have destroyed it since. */
 LAMINA_API lamina_status_t lamina_stream_get_engine(const_lamina_stream_t stream, lamina_engine_t* engine);

@@ -1,6 +1,6 @@
 /* lamina, C interface for introspection, for language bindings and tools: graphs as JSON dumps, inferred outputs of ops,
- * schemas, the reasons for partitions, the code of compiled partitions, pictures of both, compile progress, and verbose
- * lines.
+ * schemas, the reasons for partitions, the code of compiled partitions, pictures of both, profiles of executions, compile
+ * progress, and verbose lines.
  *
  * A function that produces a text calls `write(user, text, length)` once, on the calling thread, before it returns. The text
  * is UTF-8, is not null-terminated, and is valid only during that call. Statuses and lamina_last_error() are those of
@@ -79,6 +79,20 @@ LAMINA_API lamina_status_t lamina_graph_partitions_explain(size_t num, const con
                                                            const_lamina_engine_t engine, lamina_graph_explanation_t format,
                                                            const char* title, const char* report, lamina_text_f write,
                                                            void* user);
+
+/* ---- profiles ---- */
+
+typedef enum LAMINA_ANY_INT {
+  lamina_profile_json = 0,  /* an object; its keys are documented in src/compiler/profile.h */
+  lamina_profile_table = 1, /* for people, at most 80 columns */
+  lamina_profile_trace = 2  /* Chrome's trace event format, which Perfetto opens */
+} lamina_profile_format_t;
+
+/* The times of the steps of all executions on this stream, which was created with lamina_stream_profiling. The first call in a
+ * process for json or table measures the machine, in about 0.3 s, so no other work should run then. `title` is the heading;
+ * null for none. Errors: a stream without profiling; a format that does not exist. */
+LAMINA_API lamina_status_t lamina_stream_write_profile(const_lamina_stream_t stream, lamina_profile_format_t format,
+                                                       const char* title, lamina_text_f write, void* user);
 
 /* ---- progress and verbose output ---- */
 

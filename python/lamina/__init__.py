@@ -19,11 +19,12 @@ from lamina.explanation import Explanation
 from lamina.functions import (add_layer_norm, attention, gated_mlp, gelu, group_norm, layer_norm, log_softmax, matmul, rms_norm, silu,
                               softmax)
 from lamina.graph import CompiledGraph, Graph
+from lamina.profile import profile
 
 __version__ = _core.version()
 __all__ = ["CompiledGraph", "CompiledPartition", "Error", "Explanation", "Graph", "LogicalTensor", "Partition", "add_layer_norm", "attention",
-           "data_types", "explain", "from_onnx", "gated_mlp", "gelu", "group_norm", "layer_norm", "log_softmax", "matmul", "op_kinds", "op_schema", "rms_norm",
-           "set_verbose", "silu", "softmax"]
+           "data_types", "explain", "from_onnx", "gated_mlp", "gelu", "group_norm", "layer_norm", "log_softmax", "matmul", "op_kinds", "op_schema", "profile",
+           "rms_norm", "set_verbose", "silu", "softmax"]
 
 
 def data_types() -> list:

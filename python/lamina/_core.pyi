@@ -235,6 +235,13 @@ class Executable:
         allowed.
         """
 
+    def keep(self, input: int, object: object) -> None:
+        """
+        Makes this object the input of that number, and keeps it: calls pass the other inputs only. Its memory must
+        stay where it is. Raises lamina.Error for an object that does not match, an input that does not exist, and
+        one that is kept already.
+        """
+
     @property
     def inner_bytes(self) -> int:
         """
@@ -255,6 +262,27 @@ def explain(partitions: Sequence[Partition], compiled: Sequence[CompiledPartitio
     self-contained page) or dot. report: the text of a `lamina replay --report`, whose times are included.
     Raises lamina.Error for no partitions, partitions of two graphs, or a report of other partitions.
     """
+
+class Profile:
+    """The times of the steps of all compiled code that a thread runs."""
+
+    def __init__(self) -> None:
+        """Creates a profile without times."""
+
+    def start(self) -> None:
+        """
+        Measures what this thread runs from now on. Raises lamina.Error if it is being profiled already.
+        """
+
+    def stop(self) -> None:
+        """
+        Ends measuring. No effect if this thread is not being measured by this profile.
+        """
+
+    def text(self, format: str, title: str = '') -> str:
+        """
+        Returns the profile as a text. format: json, table or trace (Chrome's trace event format).
+        """
 
 def set_verbose(level: int, write: object | None = None) -> None:
     """

@@ -21,6 +21,7 @@ void bind_partition(nb::module_& m);           // partitions.cpp
 void bind_compiled_partition(nb::module_& m);  // partitions.cpp
 void bind_executable(nb::module_& m);          // partitions.cpp
 void bind_explain(nb::module_& m);             // partitions.cpp
+void bind_profile(nb::module_& m);             // profiles.cpp
 void bind_verbose(nb::module_& m);             // verbose.cpp
 void bind_fingerprints(nb::module_& m);        // fingerprints.cpp
 

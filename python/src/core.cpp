@@ -64,6 +64,7 @@ NB_MODULE(_core, m) {
   bind_compiled_partition(m);
   bind_executable(m);
   bind_explain(m);
+  bind_profile(m);
   bind_verbose(m);
   bind_fingerprints(m);
   m.def("op_kinds", &op_kind_names, "Returns the names of all operations.");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "profiles.h"
+
 namespace lamina::python {
 namespace {
 
@@ -44,7 +46,8 @@ Executable::Executable(std::vector<Step> steps, std::vector<Input> inputs, std::
       inputs_(std::move(inputs)),
       outputs_(std::move(outputs)),
       inner_(std::move(inner)),
-      constants_(std::move(constants)) {
+      constants_(std::move(constants)),
+      kept_(inputs_.size()) {
   const size_t slots = inputs_.size() + outputs_.size() + inner_.size() + constants_.size();
   for (const Step& step : steps_)
     for (const std::vector<size_t>* side : {&step.inputs, &step.outputs})
@@ -102,7 +105,8 @@ std::unique_ptr<Executable::Frame> Executable::take_frame() {
     if (frame->inner == nullptr)
       throw error(lamina_out_of_memory, "no memory for " + std::to_string(inner_bytes_) + " bytes between partitions");
   }
-  for (const Input& input : inputs_) frame->slots.emplace_back(input.tensor, cpu_engine(), nullptr);
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    frame->slots.emplace_back(inputs_[i].tensor, cpu_engine(), kept_[i] ? kept_[i]->memory : nullptr);
   for (const graph::logical_tensor& output : outputs_) frame->slots.emplace_back(output, cpu_engine(), nullptr);
   for (size_t i = 0; i < inner_.size(); ++i)
     frame->slots.emplace_back(inner_[i], cpu_engine(), inner_bytes_ > 0 ? frame->inner.get() + inner_offsets_[i] : nullptr);
@@ -116,18 +120,33 @@ std::unique_ptr<Executable::Frame> Executable::take_frame() {
   return frame;
 }
 
+void* Executable::memory_of(size_t input, nb::handle object) const {
+  const View view = view_of(object, false, "an input of the call");
+  if (const std::string why = misfit(view, inputs_[input].given.data); !why.empty())
+    throw error(lamina_invalid_arguments,
+                "input " + std::to_string(input) + " (tensor " + std::to_string(inputs_[input].tensor.get_id()) + ") " + why);
+  return view.memory == nullptr ? nullptr : static_cast<char*>(view.memory) + inputs_[input].offset;
+}
+
+void Executable::keep(size_t input, nb::object object) {
+  if (input >= inputs_.size() || kept_[input])
+    throw error(lamina_invalid_arguments, "input " + std::to_string(input) +
+                                              " is kept, allowed is each input that is not kept, 0.." +
+                                              std::to_string(static_cast<int64_t>(inputs_.size()) - 1));
+  void* const memory = memory_of(input, object);
+  kept_[input] = Kept{std::move(object), memory};
+  ++kept_count_;
+  frames_.clear();
+}
+
 void Executable::bind(Frame& frame, nb::handle inputs, nb::handle outputs) const {
   size_t slot = 0;
   for (const nb::handle object : inputs) {
-    const Input& input = inputs_[slot];
-    const auto what = [&] {
-      return "input " + std::to_string(slot) + " (tensor " + std::to_string(input.tensor.get_id()) + ")";
-    };
-    const View view = view_of(object, false, "an input of the call");
-    if (const std::string why = misfit(view, input.given.data); !why.empty())
-      throw error(lamina_invalid_arguments, what() + " " + why);
-    frame.slots[slot++].set_data_handle(view.memory == nullptr ? nullptr : static_cast<char*>(view.memory) + input.offset);
+    while (kept_[slot]) ++slot;
+    frame.slots[slot].set_data_handle(memory_of(slot, object));
+    ++slot;
   }
+  slot = inputs_.size();
   for (const nb::handle object : outputs) {
     const size_t at = slot - inputs_.size();
     const graph::logical_tensor& output = outputs_[at];
@@ -140,16 +159,18 @@ void Executable::bind(Frame& frame, nb::handle inputs, nb::handle outputs) const
 }
 
 void Executable::run(nb::handle inputs, nb::handle outputs) {
-  check_count(inputs, inputs_.size(), "inputs");
+  check_count(inputs, inputs_.size() - kept_count_, "inputs");
   check_count(outputs, outputs_.size(), "outputs");
   std::unique_ptr<Frame> frame = take_frame();
   bind(*frame, inputs, outputs);
   {
+    const stream* const profiling = profiling_stream();
+    lamina_stream_t run_on = profiling == nullptr ? frame->run_on.get() : profiling->get();
     nb::gil_scoped_release others_may_run;
     for (size_t s = 0; s < steps_.size(); ++s) {
       const auto& [in, out] = frame->ports[s];
-      error::wrap_c_api(lamina_graph_compiled_partition_execute(steps_[s].compiled.get(), frame->run_on.get(), in.size(),
-                                                                in.data(), out.size(), out.data()));
+      error::wrap_c_api(lamina_graph_compiled_partition_execute(steps_[s].compiled.get(), run_on, in.size(), in.data(),
+                                                                out.size(), out.data()));
     }
   }
   frames_.push_back(std::move(frame));

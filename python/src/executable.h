@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,12 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  // Objects are in the order of inputs and outputs; throws lamina::error if one does not match. Releases the GIL while it
-  // computes. Many threads may call it at once.
+  // From now on, this object is the input, and calls do not pass it. Throws lamina::error as run, and for an input that does
+  // not exist or is kept already.
+  void keep(size_t input, nb::object object);
+
+  // Objects are in the order of inputs, without those that are kept, and outputs; throws lamina::error if one does not match.
+  // Releases the GIL while it computes. Many threads may call it at once.
   void run(nb::handle inputs, nb::handle outputs);
 
   const std::vector<Input>& inputs() const { return inputs_; }
@@ -50,12 +55,19 @@ class Executable {
   struct Frame;
   std::unique_ptr<Frame> take_frame();
   void bind(Frame& frame, nb::handle inputs, nb::handle outputs) const;
+  void* memory_of(size_t input, nb::handle object) const;
   void place_inner();
 
   std::vector<Step> steps_;
   std::vector<Input> inputs_;
   std::vector<graph::logical_tensor> outputs_, inner_;
   std::vector<Constant> constants_;
+  struct Kept {
+    nb::object object;
+    void* memory = nullptr;
+  };
+  std::vector<std::optional<Kept>> kept_;  // per input
+  size_t kept_count_ = 0;
   std::vector<size_t> inner_offsets_;
   size_t inner_bytes_ = 0;
   std::vector<std::unique_ptr<Frame>> frames_;  // idle frames; accessed only with the GIL held

@@ -170,6 +170,10 @@ void bind_executable(nb::module_& m) {
           "written to.\n\n"
           "The GIL is released meanwhile. Raises lamina.Error with the object that does not match and what is\n"
           "allowed.")
+      .def("keep", &Executable::keep, nb::arg("input"), nb::arg("object"),
+           "Makes this object the input of that number, and keeps it: calls pass the other inputs only. Its memory must\n"
+           "stay where it is. Raises lamina.Error for an object that does not match, an input that does not exist, and\n"
+           "one that is kept already.")
       .def_prop_ro("inner_bytes", &Executable::inner_bytes,
                    "The size in bytes of the tensors between steps, for one call at a time.")
       .def_prop_ro("step_count", &Executable::step_count, "The number of compiled partitions that a call executes.");

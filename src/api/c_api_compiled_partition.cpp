@@ -99,7 +99,10 @@ void execute(const char* function_name, const lamina_graph_compiled_partition& p
   context.stream = stream.native;
   context.workspace = scratchpad_memory(function_name, device, compiled.info().workspace_bytes, scratchpad);
   if (stream.pool) context.pool = &*stream.pool;
-  compiled.execute(context, sources.span(), destinations.span());
+  if (stream.profile != nullptr)
+    stream.profile->execute(compiled, context, sources.span(), destinations.span());
+  else
+    compiled.execute(context, sources.span(), destinations.span());
 }
 
 }  // namespace

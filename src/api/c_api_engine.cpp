@@ -52,16 +52,19 @@ std::unique_ptr<lamina_engine> make_engine(const char* function_name, lamina_eng
   return engine;
 }
 
-void check_stream_flags(const char* function_name, unsigned flags) {
-  if ((flags & lamina_stream_profiling) != 0)
+void check_stream_flags(const char* function_name, const lamina_engine& engine, unsigned flags) {
+  if ((flags & lamina_stream_profiling) != 0 && engine.device != nullptr)
     throw Error(Status::unimplemented, join(function_name,
-                                            ": flags request profiling, which lamina's streams do not support; "
+                                            ": flags request profiling, which is allowed only on the CPU, the engine is a GPU; "
                                             "LAMINA_VERBOSE=1 prints the time of each execution"));
-  if (flags != lamina_stream_in_order && flags != lamina_stream_out_of_order)
+  const unsigned order = flags & ~static_cast<unsigned>(lamina_stream_profiling);
+  const bool profiles_in_order = order == 0 && flags != 0;  // in order, because no order is named
+  if (order != lamina_stream_in_order && order != lamina_stream_out_of_order && !profiles_in_order)
     throw Error(Status::invalid_arguments,
                 join(function_name, ": flags is ", flags, ", allowed is lamina_stream_in_order (",
                      static_cast<unsigned>(lamina_stream_in_order), ") or lamina_stream_out_of_order (",
-                     static_cast<unsigned>(lamina_stream_out_of_order), ")"));
+                     static_cast<unsigned>(lamina_stream_out_of_order), "), and on a CPU lamina_stream_profiling (",
+                     static_cast<unsigned>(lamina_stream_profiling), "), added to one of them or alone"));
 }
 
 }  // namespace
@@ -141,8 +144,11 @@ lamina_status_t lamina_stream_create(lamina_stream_t* stream, const_lamina_engin
   return guarded([&, function_name = __func__] {
     LAMINA_REQUIRE(stream);
     LAMINA_REQUIRE(engine);
-    check_stream_flags(function_name, flags);
-    *stream = new lamina_stream{engine->allocator, engine->device, nullptr, engine->pool, const_cast<lamina_engine_t>(engine)};
+    check_stream_flags(function_name, *engine, flags);
+    auto created = std::make_unique<lamina_stream>(
+        lamina_stream{engine->allocator, engine->device, nullptr, engine->pool, const_cast<lamina_engine_t>(engine)});
+    if ((flags & lamina_stream_profiling) != 0) created->profile = std::make_unique<lamina::compiler::Profile>();
+    *stream = created.release();
   });
 }
 

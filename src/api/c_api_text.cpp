@@ -10,6 +10,7 @@
 #include "compiler/explain.h"
 #include "compiler/partitioning.h"
 #include "compiler/ports.h"
+#include "compiler/profile.h"
 #include "compiler/verbose.h"
 #include "interface/explained_graph.h"
 #include "interface/json/describe.h"
@@ -148,6 +149,20 @@ std::string in_format(const ExplainedGraph& graph, lamina_graph_explanation_t fo
   throw Error(Status::invalid_arguments, join(function_name, ": format is ", static_cast<int>(format), ", allowed is 0..2"));
 }
 
+std::string in_format(const lamina_stream& stream, lamina_profile_format_t format, const std::string& title,
+                      const char* function_name) {
+  if (stream.profile == nullptr)
+    throw Error(Status::invalid_arguments,
+                join(function_name, ": the stream measures nothing, allowed is one created with lamina_stream_profiling"));
+  if (format == lamina_profile_trace) return compiler::profile_trace(*stream.profile);
+  if (format != lamina_profile_json && format != lamina_profile_table)
+    throw Error(Status::invalid_arguments, join(function_name, ": format is ", static_cast<int>(format), ", allowed is 0..2"));
+  const std::shared_ptr<const Backend> of_pool = stream.pool ? cpu_backend(*stream.pool) : nullptr;
+  const MachineLimits& limits = *(of_pool != nullptr ? *of_pool : cpu_backend()).limits();
+  return format == lamina_profile_json ? compiler::profile_json(*stream.profile, limits, title)
+                                       : compiler::profile_table(*stream.profile, limits, title);
+}
+
 void copy_tensors(const Graph& graph, const std::vector<ValueIndex>& values, size_t num, const char* function_name,
                   lamina_graph_logical_tensor_t* destination) {
   if (num != values.size())
@@ -276,6 +291,15 @@ lamina_status_t lamina_graph_partitions_explain(size_t num, const const_lamina_g
     graph.title = title == nullptr ? "" : title;
     if (report != nullptr) lamina::add_report_times(graph, report, "the report", graph.title);
     hand_over(in_format(graph, format, function_name), write, user);
+  });
+}
+
+lamina_status_t lamina_stream_write_profile(const_lamina_stream_t stream, lamina_profile_format_t format, const char* title,
+                                            lamina_text_f write, void* user) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(stream);
+    require_writer(write, function_name);
+    hand_over(in_format(*stream, format, title == nullptr ? "" : title, function_name), write, user);
   });
 }
 

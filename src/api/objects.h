@@ -9,6 +9,7 @@
 #include "backends/backend.h"
 #include "backends/thread_pool.h"
 #include "compiler/compiled_partition.h"
+#include "compiler/profile.h"
 #include "graph/lamina.h"
 #include "interface/graph.h"
 #include "interface/partition.h"
@@ -34,10 +35,11 @@ struct lamina_engine {
 // Copies what it needs from its engine, so that either may be destroyed first.
 struct lamina_stream {
   lamina::Allocator allocator;
-  std::shared_ptr<const lamina::Backend> device;  // null on the CPU, where execution is synchronous
-  void* native = nullptr;                         // CUstream or cl_command_queue; null: the backend's own
-  std::optional<lamina::ThreadPool> pool;         // the engine's
-  lamina_engine* engine = nullptr;                // the caller's handle; only returned, never dereferenced
+  std::shared_ptr<const lamina::Backend> device;                 // null on the CPU, where execution is synchronous
+  void* native = nullptr;                                        // CUstream or cl_command_queue; null: the backend's own
+  std::optional<lamina::ThreadPool> pool;                        // the engine's
+  lamina_engine* engine = nullptr;                               // the caller's handle; only returned, never dereferenced
+  std::unique_ptr<lamina::compiler::Profile> profile = nullptr;  // with the flag lamina_stream_profiling
 };
 
 struct lamina_graph_op {

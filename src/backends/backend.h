@@ -38,6 +38,28 @@ class CachedConstants {
   virtual ~CachedConstants() = default;
 };
 
+// A step of an executable, and the work that its mathematics asks for (kernels/step_work.h).
+struct StepWork {
+  enum class Kind { kernel, library, tiled } kind = Kind::kernel;
+  std::string name;
+  int64_t bytes = 0;      // that it must move
+  double arithmetic = 0;  // operations on numbers
+  bool operator==(const StepWork&) const = default;
+};
+
+// When a step ran, in nanoseconds of std::chrono::steady_clock.
+struct StepTime {
+  size_t step = 0;
+  int64_t begin = 0, end = 0;
+};
+
+// What a number of threads of a machine reaches at most, measured.
+struct MachineLimits {
+  int threads = 1;
+  double read_bytes_per_second = 0;  // from main memory
+  double operations_per_second = 0;  // of f32, in fused multiply-adds
+};
+
 struct ExecutionContext {
   const Allocator* allocator = nullptr;
   void* stream = nullptr;                // device stream or queue; null on the CPU
@@ -45,6 +67,8 @@ struct ExecutionContext {
   int threads = 0;                       // number of OpenMP threads; 0: OpenMP's default
   const ThreadPool* pool = nullptr;      // the caller's threads, used instead of OpenMP's
   CachedConstants* constants = nullptr;  // from Executable::cache_constants; null: executions share no data
+  // The executable appends the times of its steps, if info().steps lists them. Null: nothing is measured.
+  std::vector<StepTime>* step_times = nullptr;
 };
 
 // Describes an executable. The driver's --report, LAMINA_VERBOSE and explain print it.
@@ -55,6 +79,7 @@ struct ExecutableInfo {
   std::vector<std::string> kernel_texts;                     // readable text of what each step computes: a kernel's IR
   std::vector<std::string> schedules;                        // how each step runs, if there are several ways; else ""
   std::vector<std::pair<std::string, std::string>> sources;  // file name and text of each generated program
+  std::vector<StepWork> steps;                               // empty: the backend does not measure its steps
   int64_t required_bytes = 0;                                // bytes of the partition's inputs and outputs, each counted once
   int64_t moved_bytes = 0;                                   // bytes that the kernels read and write in main memory
   size_t workspace_bytes = 0;                                // memory between and inside steps
@@ -129,6 +154,9 @@ class Backend : public Capabilities {
   virtual std::unique_ptr<Executable> compile_graph(const Subgraph&) const {
     throw Error(Status::runtime_error, join("bug in lamina: the ", name(), " backend runs plans, it was given a graph"));
   }
+  // Measures them when they are first asked for, in some tenths of a second. Null if the backend does not measure its steps.
+  // Throws Error(out_of_memory).
+  virtual const MachineLimits* limits() const { return nullptr; }
   // Whether an executable may serve several compiled partitions and outlive the engine for which it was compiled.
   virtual bool shares_executables() const { return false; }
   // The number of threads for which executables are compiled, independent of OpenMP; 0: OpenMP's number at compilation.

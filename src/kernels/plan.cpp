@@ -56,14 +56,6 @@ bool is_written_last(const Kernel& kernel, int arg) {
   });
 }
 
-int64_t bytes_of_tensors(const std::vector<LogicalTensor>& tensors) {
-  int64_t bytes = 0;
-  for (const LogicalTensor& tensor : tensors) {
-    if (!tensor.is_empty_port()) bytes += bytes_of(tensor.dtype, tensor.element_count());
-  }
-  return bytes;
-}
-
 // The step with the only arg that is bound to a port; null if there are no or several such args.
 const PlanStep* sole_user(const std::vector<PlanStep>& steps, Binding::Source source, size_t port) {
   const PlanStep* user = nullptr;
@@ -463,14 +455,6 @@ void prepare(const StepIndices& indices, const void* memory, void* sorted) {
     sort_indices(indices.op, indices.tensor, memory, indices.extent, *indices.order, static_cast<int64_t*>(sorted));
   else
     check_indices(indices.op, indices.tensor, memory, indices.extent);
-}
-
-int64_t moved_bytes(const PlanStep& step) {
-  if (const auto* kernel = std::get_if<KernelStep>(&step)) return moved_bytes(kernel->kernel);
-  if (const auto* tiled = std::get_if<TiledStep>(&step))
-    return bytes_of_tensors(tiled->inputs) + bytes_of_tensors(tiled->outputs);
-  const auto& library = std::get<LibraryStep>(step);
-  return bytes_of_tensors(library.inputs) + bytes_of_tensors(library.outputs) + bytes_of_tensors(library.operands);
 }
 
 }  // namespace lamina::kernel

@@ -135,7 +135,4 @@ Plan make_plan(const Graph& graph, std::span<const ValueIndex> inputs, std::span
 // full tile, then those that finish its sums. A cast around a library step has a position after the graph's ops.
 std::vector<std::vector<int>> ops_of_steps(const Plan& plan);
 
-// The bytes that a step reads and writes in main memory, with each arg counted once.
-int64_t moved_bytes(const PlanStep& step);
-
 }  // namespace lamina::kernel

@@ -278,5 +278,35 @@ TEST(Text, AMissingWriterIsRefused) {
   EXPECT_THAT(lamina_last_error(), HasSubstr("argument write is null"));
 }
 
+// ---- profiles
+
+std::string profile_of(const stream& s, lamina_profile_format_t format) {
+  return text_of(
+      [&](lamina_text_f write, void* user) { return lamina_stream_write_profile(s.get(), format, "two ops", write, user); });
+}
+
+TEST(Text, AStreamThatProfilesKnowsTheStepsOfItsExecutions) {
+  graph g = layer_norm_and_gelu();
+  g.finalize();
+  const engine cpu(engine::kind::cpu, 0);
+  const compiled_partition compiled = g.get_partitions().at(0).compile({f32(0, {4, 8})}, {f32(2, {4, 8})}, cpu);
+  stream s(cpu, stream::flags::profiling);
+  std::vector<float> in(32, 1), out(32);
+  compiled.execute(s, {tensor(f32(0, {4, 8}), cpu, in.data())}, {tensor(f32(2, {4, 8}), cpu, out.data())});
+  EXPECT_THAT(profile_of(s, lamina_profile_json), AllOf(HasSubstr("\"two ops\""), HasSubstr("layer_norm_gelu"),
+                                                        HasSubstr("\"bytes\": 256"), HasSubstr("\"executions\": 1")));
+  EXPECT_THAT(profile_of(s, lamina_profile_table), HasSubstr("two ops: "));
+  EXPECT_THAT(profile_of(s, lamina_profile_trace), HasSubstr("\"traceEvents\""));
+}
+
+TEST(Text, AProfileOfAStreamThatMeasuresNothingIsRefused) {
+  const engine cpu(engine::kind::cpu, 0);
+  const stream plain(cpu), profiling(cpu, stream::flags::profiling);
+  EXPECT_THAT(failure_of([&] { profile_of(plain, lamina_profile_json); }),
+              FailsWith(lamina_invalid_arguments, "lamina_stream_profiling"));
+  EXPECT_THAT(failure_of([&] { profile_of(profiling, static_cast<lamina_profile_format_t>(3)); }),
+              FailsWith(lamina_invalid_arguments, "format is 3, allowed is 0..2"));
+}
+
 }  // namespace
 }  // namespace api_test

@@ -353,6 +353,7 @@ class Calls {
       for (size_t p = 0; p < count; ++p) require(pairs[p].input_id != SIZE_MAX, "a pair names ports");
     told(lamina_graph_compiled_partition_get_scratchpad_logical_tensor(compiled, &logical));
     told(lamina_graph_compiled_partition_write_info(compiled, ignore, nullptr));
+    told(lamina_stream_write_profile(stream_, lamina_profile_trace, nullptr, ignore, nullptr));
   }
 
   void make_tensor() {

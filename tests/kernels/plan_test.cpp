@@ -1,5 +1,6 @@
 // From the groups of a graph to steps: which become kernels, which become library steps, and the memory of each value.
 #include "kernels/plan.h"
+#include "kernels/step_work.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -80,7 +80,7 @@ const std::vector<Module>& modules() {
         "kernels", "handles", "interface"}},
       {"cpu/tune",
        {"src/backends/cpu/tune/"},
-       {"cpu/run", "cpu/code", "cpu/schedule", "backends/tune", "backends", "kernels", "interface"}},
+       {"cpu/run", "cpu/code", "cpu/schedule", "backends/tune", "backends", "kernels", "handles", "interface"}},
       {"cpu",
        {"src/backends/cpu/"},
        {"cpu/tune", "cpu/run", "cpu/library", "cpu/threads", "cpu/code", "cpu/schedule", "backends", "kernels", "handles",

@@ -175,6 +175,21 @@ TEST_F(StarvedQueries, OfCompiledPartitions) {
   EXPECT_EQ(text.str().find("cannot be compiled"), std::string::npos) << text.str();
 }
 
+TEST_F(StarvedQueries, Profiles) {
+  const lamina::stream profiling(cpu_, lamina::stream::flags::profiling);
+  InC made(api_test::layer_norm_case(8, 64));
+  LAMINA_EXPECT_OK(made.compile(cpu_.get()));
+  made.bind(cpu_);
+  sweep({"lamina_graph_compiled_partition_execute with a profile", [&] { return made.execute(profiling.get()); }});
+  for (const auto format : {lamina_profile_json, lamina_profile_table, lamina_profile_trace}) {
+    Text text;
+    const auto write = [&] { return lamina_stream_write_profile(profiling.get(), format, "title", Text::take, &text); };
+    LAMINA_EXPECT_OK(write());  // measures the machine
+    sweep({"lamina_stream_write_profile", write});
+    EXPECT_NE(text.str().find("layer_norm"), std::string::npos) << text.str();
+  }
+}
+
 TEST_F(StarvedQueries, Tuning) {
   InC made(api_test::softmax_case(40, 96));
   size_t timed = 0;

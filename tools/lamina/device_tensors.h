@@ -6,6 +6,7 @@
 
 #include "backends/backend.h"
 #include "compiler/compiled_partition.h"
+#include "compiler/profile.h"
 #include "lamina/buffer.h"
 
 namespace lamina::driver {
@@ -40,6 +41,7 @@ class Execution {
  public:
   Execution(const compiler::CompiledPartition& compiled, const DeviceTensors& tensors, int threads = 0);
   void run() const { compiled_.execute(context_, inputs_, outputs_); }
+  void run(compiler::Profile& profile) const { profile.execute(compiled_, context_, inputs_, outputs_); }
 
  private:
   const compiler::CompiledPartition& compiled_;

@@ -13,6 +13,7 @@
 #include "lamina/load.h"
 #include "lamina/ops.h"
 #include "lamina/overrides.h"
+#include "lamina/profile.h"
 #include "lamina/replay.h"
 #include "lamina/show.h"
 #include "lamina/tune.h"
@@ -22,6 +23,7 @@ namespace {
 
 using lamina::driver::ExplainOptions;
 using lamina::driver::Overrides;
+using lamina::driver::ProfileOptions;
 using lamina::driver::ReplayOptions;
 using lamina::driver::ShowOptions;
 using lamina::driver::TuneOptions;
@@ -91,6 +93,21 @@ void add_replay(CLI::App& app, ReplayOptions& options) {
   add_overrides(command, options.overrides);
 }
 
+void add_profile(CLI::App& app, ProfileOptions& options) {
+  CLI::App& command =
+      *app.add_subcommand("profile", "time each step, and compare it with the bandwidth and the arithmetic of the machine");
+  command.add_option("FILE", options.file, "graph dump (JSON)")->required();
+  add_engine(command, options.engine, options.device, options.policy);
+  command.add_option("--json", options.json_file, "write the profile as JSON");
+  command.add_option("--trace", options.trace_file, "write all executions in Chrome's trace format, which Perfetto opens");
+  command.add_option("--threads", options.threads, "number of threads; 0: the default number")
+      ->check(CLI::Range(0, kMaxThreads));
+  command.add_option("--seed", options.seed, "seed of the data of inputs")
+      ->check(CLI::Validator([](std::string& text) { return why_no_seed(text); }, ""));
+  command.add_option("--repeat", options.repeat_seconds, "seconds to repeat, 1 by default")->check(in_range(0, 3600));
+  add_overrides(command, options.overrides);
+}
+
 void add_explain(CLI::App& app, ExplainOptions& options) {
   CLI::App& command = *app.add_subcommand("explain", "each op: its partition, its kernel, and why it is fused or not");
   command.add_option("FILE", options.file, "graph dump (JSON)")->required();
@@ -131,11 +148,13 @@ int run(int argc, char** argv) {
   ExplainOptions explain_options;
   ShowOptions show_options;
   TuneOptions tune_options;
+  ProfileOptions profile_options;
   std::string kind;
   add_replay(app, replay_options);
   add_explain(app, explain_options);
   add_show(app, show_options);
   add_tune(app, tune_options);
+  add_profile(app, profile_options);
   app.add_subcommand("ops", "the op schemas")->add_option("KIND", kind, "an op kind; prints its whole schema");
   try {
     app.parse(argc, argv);
@@ -146,10 +165,12 @@ int run(int argc, char** argv) {
   explain_options.overrides = split(explain_options.overrides);
   show_options.choice.overrides = split(show_options.choice.overrides);
   tune_options.overrides = split(tune_options.overrides);
+  profile_options.overrides = split(profile_options.overrides);
   if (app.got_subcommand("replay")) return lamina::driver::replay(replay_options);
   if (app.got_subcommand("explain")) return lamina::driver::explain(explain_options);
   if (app.got_subcommand("show")) return lamina::driver::show(show_options);
   if (app.got_subcommand("tune")) return lamina::driver::tune(tune_options);
+  if (app.got_subcommand("profile")) return lamina::driver::profile(profile_options);
   lamina::driver::print_ops(std::cout, kind);
   return 0;
 }

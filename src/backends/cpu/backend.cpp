@@ -14,6 +14,7 @@
 #include "backends/cpu/run/packed_constants.h"
 #include "backends/cpu/run/plan_runner.h"
 #include "backends/cpu/threads/executor.h"
+#include "backends/cpu/tune/machine_limits.h"
 #include "backends/cpu/tune/tune_kernel.h"
 #include "backends/scratch_pool.h"
 #include "handles/locks.h"
@@ -38,7 +39,8 @@ class CpuExecutable final : public Executable {
     info_.required_bytes = plan_->required_bytes;
     info_.arena_bytes = plan_->arena_bytes;
     info_.workspace_bytes = runner_.scratch_bytes();
-    for (const kernel::PlanStep& step : plan_->steps) info_.moved_bytes += kernel::moved_bytes(step);
+    info_.steps = runner_.work();
+    for (const StepWork& step : info_.steps) info_.moved_bytes += step.bytes;
     for (const PlanRunner::StepText& text : runner_.texts()) {
       info_.kernels.push_back(text.name);
       info_.kernel_texts.push_back(text.text);
@@ -57,7 +59,7 @@ class CpuExecutable final : public Executable {
       constants = reused.get();
     }
     const Executor executor = context.pool == nullptr ? Executor(context.threads) : Executor(*context.pool);
-    runner_.run(inputs, outputs, static_cast<char*>(scratch.memory()), executor, constants);
+    runner_.run(inputs, outputs, static_cast<char*>(scratch.memory()), executor, constants, context.step_times);
     scratch.end();
     if (reused != nullptr) recycle_constants(std::move(reused));
   }
@@ -153,6 +155,7 @@ class CpuBackend final : public Backend {
   std::unique_ptr<Executable> compile(std::shared_ptr<const kernel::Plan> plan) const override {
     return std::make_unique<CpuExecutable>(std::move(plan), StepCompiler{library_.get(), machine()});
   }
+  const MachineLimits* limits() const override { return &limits_of(machine()); }
   size_t tune(const kernel::Plan& plan, const TuningRequest& request) const override {
     return tune_plan(plan, machine(), request);
   }

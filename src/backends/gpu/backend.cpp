@@ -15,6 +15,7 @@
 #include "interface/per_thread.h"
 #include "interface/status.h"
 #include "kernels/plan.h"
+#include "kernels/step_work.h"
 
 namespace lamina::gpu {
 

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <numeric>
+#include <type_traits>
 
 #include "backends/compile_progress.h"
 #include "backends/cpu/run/tiled_runner.h"
 #include "interface/per_thread.h"
 #include "interface/status.h"
+#include "kernels/step_work.h"
 
 namespace lamina::cpu {
 
@@ -19,6 +22,14 @@ bool only_copies(const kernel::Kernel& kernel) {
     return node.kind == kernel::NodeKind::load || node.kind == kernel::NodeKind::store;
   });
 }
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+static_assert(std::is_same_v<std::variant_alternative_t<static_cast<size_t>(StepWork::Kind::library), kernel::PlanStep>,
+                             kernel::LibraryStep>,
+              "the kinds of steps are in the order of kernel::PlanStep");
 
 }  // namespace
 
@@ -64,12 +75,24 @@ void PlanRunner::end_block(const kernel::Binding& binding) {
 }
 
 void PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile) {
+  const size_t first_text = texts_.size();
   if (const auto* generated = std::get_if<kernel::KernelStep>(&step))
     add_kernel(*generated, compiler);
   else if (const auto* library_step = std::get_if<kernel::LibraryStep>(&step))
     add_library_step(*library_step, compiler, tile);
   else
     add_tiled_step(std::get<kernel::TiledStep>(step), compiler);
+  work_.push_back(work_of(step, first_text));
+}
+
+StepWork PlanRunner::work_of(const kernel::PlanStep& step, size_t first_text) const {
+  StepWork work{.kind = static_cast<StepWork::Kind>(step.index()),
+                .name = "",
+                .bytes = kernel::moved_bytes(step),
+                .arithmetic = kernel::arithmetic_of(step)};
+  if (const auto* library = std::get_if<kernel::LibraryStep>(&step)) work.name = describe(library->op) + ": ";
+  for (size_t i = first_text; i < texts_.size(); ++i) work.name += (i == first_text ? "" : " + ") + texts_[i].name;
+  return work;
 }
 
 void PlanRunner::add_kernel(const kernel::KernelStep& step, const StepCompiler& compiler) {
@@ -150,10 +173,14 @@ const Primitive* PlanRunner::primitive(uint64_t op) const {
 }
 
 void PlanRunner::run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
-                     const Executor& executor, PackedConstants* constants) const {
-  for (const Step& step : steps_) {
+                     const Executor& executor, PackedConstants* constants, std::vector<StepTime>* times) const {
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    const Step& step = steps_[s];
     const bool is_packed = std::all_of(step.only_for.begin(), step.only_for.end(), [&](size_t i) { return constants->has(i); });
-    if (step.only_for.empty() || !is_packed) run_step(step, inputs, outputs, scratch, executor, constants);
+    if (!step.only_for.empty() && is_packed) continue;
+    const int64_t begin = times == nullptr ? 0 : now();
+    run_step(step, inputs, outputs, scratch, executor, constants);
+    if (times != nullptr) times->push_back({s, begin, now()});
   }
 }
 

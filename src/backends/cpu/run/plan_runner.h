@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "backends/backend.h"
 #include "backends/cpu/library/primitive_library.h"
 #include "backends/cpu/run/kernel_runner.h"
 #include "backends/cpu/run/packed_constants.h"
@@ -42,8 +43,9 @@ class PlanRunner {
   PlanRunner& operator=(const PlanRunner&) = delete;
 
   // `scratch`: scratch_bytes() bytes, 64-byte aligned. `constants` has constant_count() entries, or is null if that is 0.
+  // Appends the times of the steps to `times`, unless it is null.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch, const Executor& executor,
-           PackedConstants* constants) const;
+           PackedConstants* constants, std::vector<StepTime>* times = nullptr) const;
   size_t constant_count() const { return constants_; }       // number of weights that are packed once
   size_t constant_bytes() const { return constant_bytes_; }  // their size
 
@@ -56,6 +58,7 @@ class PlanRunner {
     std::string schedule = "";  // of a kernel: how it runs, and how that was chosen
   };
   const std::vector<StepText>& texts() const { return texts_; }
+  const std::vector<StepWork>& work() const { return work_; }  // of each step; a tiled step is one
   bool from_cache() const { return from_cache_; }
 
  private:
@@ -77,6 +80,7 @@ class PlanRunner {
   static constexpr size_t kInlineArgs = 64;
 
   void add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile);
+  StepWork work_of(const kernel::PlanStep& step, size_t first_text) const;
   void add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile);
   void add_kernel(const kernel::KernelStep& step, const StepCompiler& compiler);
   void add_tiled_step(const kernel::TiledStep& step, const StepCompiler& compiler);
@@ -103,6 +107,7 @@ class PlanRunner {
   size_t step_bytes_ = 0;           // the largest scratch that a step needs
   size_t arena_bytes_ = 0;
   std::vector<StepText> texts_;
+  std::vector<StepWork> work_;
   bool from_cache_ = true;
 };
 
