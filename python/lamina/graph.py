@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Iterable, Optional, Sequence, Union
+from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 from lamina import _arrays, _core
 from lamina._core import LogicalTensor
@@ -118,10 +118,12 @@ class Graph:
         kernels that ran."""
         return Explanation(self.partitions(), title=title)
 
-    def compile(self, outputs: Optional[Sequence[LogicalTensor]] = None, *, progress: Optional[Progress] = None) -> "CompiledGraph":
+    def compile(self, outputs: Optional[Sequence[LogicalTensor]] = None, *, progress: Optional[Progress] = None,
+                values: Optional[Mapping[int, Any]] = None) -> "CompiledGraph":
         """Returns the graph as a function of its inputs, in the order in which they were added.
 
-        outputs: the tensors to return; default: those that no op reads. Graphs with unknown extents are compiled when a call
+        outputs: the tensors to return; default: those that no op reads. values: arrays of constant inputs by tensor id, which
+        are kept; calls pass the other inputs. Graphs with unknown extents are compiled when a call
         first uses a shape. progress: called during compilation as progress(done, total, name) with the number of compiled
         partitions (fractional while one is being compiled), their total, and the current one, "partition 3: LayerNorm +
         GELU"; if it returns true, compilation stops with lamina.Error. Raises lamina.Error if an op cannot run, with the
@@ -137,7 +139,7 @@ class Graph:
             if not partition.is_supported:
                 raise Error(first_reason(partition), "unimplemented")
         wanted = list(outputs) if outputs is not None else self._graph.border()[1]
-        return CompiledGraph(partitions, list(self._inputs), wanted, self._constants, progress)
+        return CompiledGraph(partitions, list(self._inputs), wanted, self._constants, progress, values or {})
 
     def _owned(self, tensor: LogicalTensor) -> LogicalTensor:
         self._own[tensor.id] = tensor
@@ -185,9 +187,10 @@ def _port(tensor: LogicalTensor, shape: tuple, strides: tuple) -> Port:
 class CompiledGraph:
     """A compiled graph. Many threads may call it at once; it releases the GIL while it computes."""
 
-    def __init__(self, partitions: list, inputs: list, outputs: list, constants: dict, progress: Optional[Progress] = None) -> None:
+    def __init__(self, partitions: list, inputs: list, outputs: list, constants: dict, progress: Optional[Progress] = None,
+                 values: Mapping[int, Any] = {}) -> None:
         self._partitions, self._inputs, self._outputs, self._constants = partitions, inputs, outputs, constants
-        self._progress = progress
+        self._progress, self._values = progress, values
         self._ready: dict = {}
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
@@ -205,10 +208,17 @@ class CompiledGraph:
     def compiled_for(self, arrays: Sequence[Any]) -> _arrays.Ready:
         """Returns the code for arrays of these types, shapes and strides; None entries are not inputs."""
         described = [_core.describe(array) for array in arrays if array is not None]
-        if len(described) != len(self._inputs):
-            raise Error(f"{len(described)} inputs are given, allowed is {len(self._inputs)}")
-        ports = [_port(tensor, shape, strides) for tensor, (_, shape, strides) in zip(self._inputs, described)]
+        if len(described) != len(self._inputs) - len(self._values):
+            raise Error(f"{len(described)} inputs are given, allowed is {len(self._inputs) - len(self._values)}")
+        passed = iter(described)
+        ports = []
+        for tensor in self._inputs:
+            _, shape, strides = _core.describe(self._values[tensor.id]) if tensor.id in self._values else next(passed)
+            ports.append(_port(tensor, shape, strides))
         linked = link(self._partitions, ports, self._outputs, self._constants, self._progress)
+        for position, tensor in enumerate(self._inputs):
+            if tensor.id in self._values:
+                linked.run.keep(position, self._values[tensor.id])
         return _arrays.Ready(linked, arrays)
 
     def explain(self, title: str = "") -> Explanation:

@@ -256,3 +256,23 @@ def test_a_tuple_of_outputs_is_no_input():
     made = graph.op("SoftMax", [graph.input((2, 2))])
     with pytest.raises(lamina.Error, match="MatMul: input 0 is a tuple, allowed is a tensor or None: an op with several outputs"):
         graph.op("MatMul", [made, made])
+
+
+def test_values_of_constants_are_kept_and_not_passed():
+    graph = lamina.Graph()
+    w, x = graph.input((2, 3), constant=True), graph.input((2, 3))
+    weights, ones = np.arange(6, dtype="f").reshape(2, 3), np.ones((2, 3), "f")
+    run = graph.compile([graph.op("Add", [x, w])], values={w.id: weights})
+    del weights
+    for _ in range(2):
+        np.testing.assert_array_equal(run(ones), np.arange(6, dtype="f").reshape(2, 3) + 1)
+    with pytest.raises(lamina.Error, match="2 inputs are given, allowed is 1"):
+        run(ones, ones)
+
+
+def test_a_kept_value_of_another_type_is_refused():
+    graph = lamina.Graph()
+    w, x = graph.input((2, 3), constant=True), graph.input((2, 3))
+    run = graph.compile([graph.op("Add", [x, w])], values={w.id: np.ones((2, 3))})
+    with pytest.raises(lamina.Error, match="input 0"):
+        run(np.ones((2, 3), "f"))
