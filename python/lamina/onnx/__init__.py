@@ -4,6 +4,7 @@
     importer.py    converts a model's nodes to a graph: applies rules, computes constants, expands functions
     node.py        the interface of a node for its rule
     folding.py     constant folding when the model is read
+    scales.py      scales behind convolutions, folded into their weights
     control.py     If, Loop and Scan
     elementwise.py reductions.py norms.py windows.py shapes.py resize.py choices.py einsum.py quantized.py recurrent.py
                    the rules, by family

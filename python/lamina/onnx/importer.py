@@ -14,6 +14,7 @@ from lamina.graph import Graph
 from lamina.onnx.control import expand_control
 from lamina.onnx.folding import fold
 from lamina.onnx.node import OF_NUMPY, ONNX_TYPES, TYPES, WIDER, NeedsValue, Node, Unfit
+from lamina.onnx.scales import fold_scales
 from lamina.onnx.table import RULES
 
 _DEEPEST = 6  # maximum nesting of functions
@@ -45,9 +46,21 @@ class Importer:
         self.sources = {name: {name} for name in self.open}
         for value in inputs:
             self.tensors[value.name] = self._input(value)
-        for node in graph.node:
+        outputs = [value.name for value in graph.output]
+        nodes = [node for node in graph.node if not self._is_known(node)]
+        for node in fold_scales(nodes, self.values, set(outputs)):
             self.add_node(node, self.opset, 0)
-        return self._compile(inputs, [value.name for value in graph.output])
+        return self._compile(inputs, outputs)
+
+    def _is_known(self, node: onnx.NodeProto) -> bool:
+        """Whether the node's outputs are known, without the ops before it."""
+        if node.op_type == "Constant":
+            self.add_node(node, self.opset, 0)
+            return True
+        try:
+            return self._is_folded(node, self.opset)
+        except Unfit:
+            return False  # its rule decides, and names the reason
 
     def _inferred(self) -> onnx.ModelProto:
         try:
@@ -212,13 +225,12 @@ class Importer:
             raise Error(f"{self.name}: an output is an input or another output, allowed is a result of a node", "unimplemented")
         if not computed:
             return lambda given: tuple(fixed[name].copy() for name in outputs)
-        compiled = self.graph.compile(list(computed.values()))
+        compiled = self.graph.compile(list(computed.values()), values=self.weights)
         names = {self.tensors[value.name].id: value.name for value in inputs}
-        order = [names.get(tensor.id) for tensor in self.graph._inputs]
-        weights = [self.weights.get(tensor.id) for tensor in self.graph._inputs]
+        order = [names[tensor.id] for tensor in self.graph._inputs if tensor.id in names]
 
         def call(given: dict) -> tuple:
-            made = compiled(*[weight if name is None else plain(given[name]) for name, weight in zip(order, weights)])
+            made = compiled(*[plain(given[name]) for name in order])
             made = dict(zip(computed, made if isinstance(made, tuple) else (made,)))
             return tuple(_typed(made[name], computed[name].dtype) if name in made else fixed[name].copy() for name in outputs)
 
