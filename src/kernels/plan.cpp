@@ -4,11 +4,13 @@
 #include <map>
 #include <set>
 
+#include "interface/op_schema.h"
 #include "interface/status.h"
 #include "kernels/arena.h"
 #include "kernels/cut_graph.h"
 #include "kernels/finish_sums.h"
 #include "kernels/insert_casts.h"
+#include "kernels/joined_values.h"
 #include "kernels/library_steps.h"
 #include "kernels/lower.h"
 #include "kernels/shared_values.h"
@@ -129,6 +131,7 @@ class Planner {
     for (const ValueIndex value : outputs) needed_[static_cast<size_t>(value)] = true;
     for (const ValueIndex value : inputs) plan_.inputs.push_back(graph.tensor(value));
     for (const ValueIndex value : outputs) plan_.outputs.push_back(graph.tensor(value));
+    joined_ = joined_values(graph, outputs);
   }
 
   Plan run(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
@@ -164,6 +167,8 @@ class Planner {
     std::vector<LoweredKernel> kernels = lower(graph_, group, needed_);
     if (target_.computes_ahead) kernels = with_shared_values_ahead(std::move(kernels));
     for (LoweredKernel& lowered : kernels) {
+      const bool joins = group.opaque_copy && schema_of(graph_.op(group.ops.front()).kind).nest == LoopNest::concatenated;
+      if (joins && is_in_place(graph_.op(group.ops.front()), lowered)) continue;
       if (target_.copies_in_words) copy_in_words(lowered);
       for (const IndexCheck& check : lowered.checks)
         if (check.order)
@@ -174,11 +179,20 @@ class Planner {
         if (lowered.offsets.empty()) continue;
         const DataType dtype = lowered.kernel.args[a].dtype;
         LAMINA_CHECK(bits_of(dtype) >= 8 || lowered.offsets[a] == 0, "an offset in elements of four bits");
-        args.back().bytes = bytes_of(dtype, lowered.offsets[a]);
+        args.back().bytes += bytes_of(dtype, lowered.offsets[a]);
       }
       std::vector<StepIndices> indices = indices_of(lowered);
-      plan_.steps.push_back(KernelStep{std::move(lowered.kernel), std::move(args), std::move(indices), group.ops});
+      const bool writes_part = joins || std::any_of(lowered.args.begin(), lowered.args.end(),
+                                                    [this](ValueIndex value) { return joined_.contains(value); });
+      plan_.steps.push_back(KernelStep{std::move(lowered.kernel), std::move(args), std::move(indices), group.ops, writes_part});
     }
+  }
+
+  // Whether the copy of a concatenation copies a part that its producer has written to its place.
+  bool is_in_place(const Op& concat, const LoweredKernel& copy) const {
+    const auto found = joined_.find(copy.args[0]);
+    return found != joined_.end() && found->second.result == concat.outputs[0] &&
+           found->second.bytes == bytes_of(copy.kernel.args[0].dtype, copy.offsets.empty() ? 0 : copy.offsets[1]);
   }
 
   std::vector<StepIndices> indices_of(const LoweredKernel& lowered) const {
@@ -342,6 +356,12 @@ class Planner {
 
   // A value that is no port is in the arena from the step that writes it on.
   Binding bind(ValueIndex value, int64_t bytes, bool written) {
+    if (const auto joined = joined_.find(value); joined != joined_.end()) {
+      const ValueIndex result = joined->second.result;
+      Binding binding = bind(result, graph_.tensor(result).byte_size(), written);
+      binding.bytes += joined->second.bytes;
+      return binding;
+    }
     const size_t step = plan_.steps.size();
     const auto found = bindings_.find(value);
     if (found == bindings_.end()) return bindings_.insert({value, arena_.add(bytes, step)}).first->second;
@@ -385,6 +405,7 @@ class Planner {
   const LibrarySteps& library_steps_;
   std::vector<bool> needed_;  // per value: whether it must be in memory
   std::map<ValueIndex, Binding> bindings_;
+  std::map<ValueIndex, PlaceInResult> joined_;
   ArenaBuilder arena_;
   Plan plan_;
 };

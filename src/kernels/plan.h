@@ -51,6 +51,7 @@ struct KernelStep {
   std::vector<Binding> args;  // per kernel arg
   std::vector<StepIndices> indices = {};
   std::vector<int> ops = {};  // positions of the graph's ops that it computes
+  bool writes_part = false;   // of a value to which other steps write the rest
 };
 
 // A library op over whole tensors, run by a primitive library of the backend.

@@ -81,5 +81,57 @@ TEST_F(InnerLayouts, AChannelsLastFormatIsLeftAlone) {
   EXPECT_EQ(strides_of({a}), std::vector<Dims>{dense_strides({2, 5, 6, 8})});
 }
 
+TEST_F(InnerLayouts, JoinedImagesAreWrittenToTheirPartOfTheResult) {
+  // a [2, 8, 5, 6], b [2, 8, 5, 6] -> c [2, 16, 5, 6]
+  const auto a = convolve(x), b = pool(a), c = g.op(OpKind::Concat, {b, convolve(a)}, {{"axis", int64_t{-3}}});
+  pool(c);
+  EXPECT_EQ(strides_of({a, b, c}), (std::vector<Dims>{kChannelsLast, {480, 1, 96, 16}, {480, 1, 96, 16}}));
+}
+
+TEST_F(InnerLayouts, APartOfAPartHasTheStridesOfTheWhole) {
+  const auto a = convolve(x), b = g.op(OpKind::Concat, {a, convolve(a)}, {{"axis", int64_t{1}}}),
+             c = g.op(OpKind::Concat, {b, convolve(x)}, {{"axis", int64_t{1}}});
+  pool(c);
+  const Dims whole{720, 1, 144, 24};
+  EXPECT_EQ(strides_of({a, b, c}), (std::vector<Dims>{whole, whole, whole}));
+}
+
+TEST_F(InnerLayouts, ImagesJoinedWithAUsersTensorStayInOrder) {
+  const auto a = convolve(x), b = g.op(OpKind::Concat, {a, x}, {{"axis", int64_t{1}}});
+  pool(b);
+  EXPECT_EQ(strides_of({a, b}), (std::vector<Dims>{kInOrder, {480, 30, 6, 1}}));
+}
+
+TEST_F(InnerLayouts, ImagesJoinedAlongAnotherAxisStayInOrder) {
+  const auto a = convolve(x), b = g.op(OpKind::Concat, {a, convolve(x)}, {{"axis", int64_t{2}}});
+  pool(b);
+  EXPECT_EQ(strides_of({a, b}), (std::vector<Dims>{kInOrder, {480, 60, 6, 1}}));
+}
+
+TEST_F(InnerLayouts, ASumOverSpaceReadsChannelsLast) {
+  const auto mean = [&](uint64_t src, const Dims& axes) {
+    return g.op(OpKind::ReduceMean, {src}, {{"axes", axes}, {"keep_dims", true}});
+  };
+  const auto a = convolve(x), b = convolve(x);
+  mean(a, {3, -2});
+  mean(b, {1});
+  EXPECT_EQ(strides_of({a, b}), (std::vector<Dims>{kChannelsLast, kInOrder}));
+}
+
+TEST_F(InnerLayouts, AShuffleOfChannelsKeepsThemLast) {
+  const auto shuffle = [&](uint64_t src, const std::vector<int64_t>& order) {
+    const auto reshape = [&](uint64_t image, const Dims& shape) {
+      return g.op(OpKind::StaticReshape, {image}, {{"shape", shape}, {"special_zero", false}});
+    };
+    const auto groups = reshape(src, {2, 4, 2, 5, 6});
+    return reshape(g.op(OpKind::StaticTranspose, {groups}, {{"order", order}}), kImage);
+  };
+  const auto a = convolve(x), b = shuffle(a, {0, 2, 1, 3, 4});
+  convolve(b);
+  const auto c = convolve(x), d = shuffle(c, {0, 1, 2, 4, 3});  // it moves pixels too
+  convolve(d);
+  EXPECT_EQ(strides_of({a, b, c, d}), (std::vector<Dims>{kChannelsLast, kChannelsLast, kInOrder, kInOrder}));
+}
+
 }  // namespace
 }  // namespace lamina::testing

@@ -101,7 +101,7 @@ void PlanRunner::add_kernel(const kernel::KernelStep& step, const StepCompiler& 
   texts_.push_back({runner.symbol(), kernel::print(step.kernel) + runner.loops(), runner.choice()});
   from_cache_ = from_cache_ && runner.from_cache();
   // Scratch may contain weights that were packed before.
-  bool copies_a_constant = only_copies(step.kernel) && runner.scratch_bytes() == 0;
+  bool copies_a_constant = only_copies(step.kernel) && runner.scratch_bytes() == 0 && !step.writes_part;
   const kernel::Binding* written = nullptr;
   for (const bool writes : {false, true}) {
     for (size_t a = 0; a < step.args.size(); ++a) {
