@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Runs convolutional networks of the onnx package through lamina and ONNX Runtime, in turns in one process.
+
+    onnx_models.py [MODEL]... [--threads 1,2] [--rounds R] [--seconds S] [--openvino] [--profile FOLDER] [--json FILE]
+    onnx_models.py --smoke
+
+MODEL: a part of a name (resnet50, densenet121, ...) or a path; default: all models in onnx/backend/test/data/light. In these each
+weight has one value for all elements; random values replace it. One row per model and number of threads:
+  lamina, ORT    milliseconds per call: the median of all calls of R rounds; in a round each runs for S seconds
+  ratio          ORT over lamina: above 1, lamina is faster
+  apart          the largest difference of the outputs, relative to the largest output
+The last row of each number of threads is the geometric mean of the ratios. Each number of threads has its own process.
+
+Needs the packages lamina, onnx and onnxruntime; --openvino also openvino. --profile writes MODEL-THREADS.txt and .json for each
+model (lamina.profile) instead. --smoke runs a small model once, and compares with ONNX Runtime only if it is installed.
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+
+def models_of(names):
+    """Returns the paths of the models."""
+    import onnx
+
+    folder = pathlib.Path(onnx.__file__).parent / "backend/test/data/light"
+    all_of_them = sorted(folder.glob("*.onnx"))
+    found = []
+    for name in names:
+        matches = [pathlib.Path(name)] if pathlib.Path(name).is_file() else [path for path in all_of_them if name in path.stem]
+        if not matches:
+            sys.exit(f"{name}: no file, and no model in {folder} has this in its name")
+        found += matches
+    return found if names else all_of_them
+
+
+def small_model():
+    """Convolutions, a pool and a Concat, with random weights."""
+    import numpy
+    from onnx import helper, numpy_helper
+
+    rng = numpy.random.default_rng(0)
+    weights = [numpy_helper.from_array(rng.standard_normal(shape, dtype="f") * 0.3, name)
+               for name, shape in (("w", (8, 3, 3, 3)), ("b", (8,)), ("v", (16, 8, 1, 1)))]
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["r"]),
+             helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]), helper.make_node("Conv", ["p", "v"], ["d"]),
+             helper.make_node("Concat", ["r", "d"], ["e"], axis=1), helper.make_node("GlobalAveragePool", ["e"], ["y"])]
+    value = lambda name, shape: helper.make_tensor_value_info(name, 1, shape)
+    graph = helper.make_graph(nodes, "small", [value("x", (1, 3, 12, 12))], [value("y", (1, 24, 1, 1))], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def with_random_weights(model):
+    """Replaces the tensors that ConstantOfShape makes: matrices and filters are scaled so that results keep their magnitude, and
+    lists (scales, shifts, variances) are about 1."""
+    import numpy
+    from onnx import numpy_helper
+
+    rng, values = numpy.random.default_rng(2), {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    kept, made = [], []
+    for node in model.graph.node:
+        if node.op_type != "ConstantOfShape" or node.input[0] not in values:
+            kept.append(node)
+            continue
+        shape = [int(extent) for extent in values[node.input[0]]]
+        fan_in = math.prod(shape[1:])
+        array = rng.standard_normal(shape, dtype="f") * math.sqrt(2 / fan_in) if len(shape) > 1 else 0.5 + rng.random(shape, dtype="f")
+        made.append(numpy_helper.from_array(array.astype("f"), node.output[0]))
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    model.graph.initializer.extend(made)
+    model.ir_version = max(model.ir_version, 4)  # before, initializers had to be inputs too
+    return model
+
+
+# ---- runtimes: a function of a model, which returns a function of a dict of arrays that returns the outputs
+
+def lamina_runtime(model, threads):
+    import lamina
+
+    return lamina.from_onnx(model.SerializeToString())
+
+
+def onnx_runtime(model, threads):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = threads, 3
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda inputs: session.run(None, inputs)
+
+
+def open_vino(model, threads):
+    import openvino
+
+    compiled = openvino.Core().compile_model(model.SerializeToString(), b"", "CPU",
+                                             {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+    request = compiled.create_infer_request()
+    return lambda inputs: list(request.infer(inputs).values())
+
+
+def inputs_of(model):
+    import numpy
+
+    rng, weights = numpy.random.default_rng(1), {tensor.name for tensor in model.graph.initializer}
+    return {value.name: rng.random([dim.dim_value for dim in value.type.tensor_type.shape.dim], dtype="f")
+            for value in model.graph.input if value.name not in weights}
+
+
+def apart(a, b):
+    """Returns the largest difference of two lists of arrays, relative to the largest element of the second."""
+    import numpy
+
+    return max(float(numpy.max(numpy.abs(x - y)) / max(float(numpy.max(numpy.abs(y))), 1e-30)) for x, y in zip(a, b))
+
+
+def times_in_turns(runs, rounds, seconds):
+    """Returns the median milliseconds of each function."""
+    taken = [[] for _ in runs]
+    for run in runs:
+        run()
+    for _ in range(rounds):
+        for run, times in zip(runs, taken):
+            run()  # brings its data to the caches, while the other's threads end their spinning
+            until = time.perf_counter() + seconds
+            while not times or time.perf_counter() < until:
+                begin = time.perf_counter()
+                run()
+                times.append((time.perf_counter() - begin) * 1e3)
+    return [statistics.median(times) for times in taken]
+
+
+def compared(path, chosen, threads):
+    import onnx
+
+    model = small_model() if path is None else with_random_weights(onnx.load(path))
+    makers = {"lamina": lamina_runtime, "ORT": onnx_runtime, **({"OpenVINO": open_vino} if chosen.openvino else {})}
+    if chosen.smoke and not has_onnx_runtime():
+        del makers["ORT"]
+    inputs = inputs_of(model)
+    runs = {name: make(model, threads) for name, make in makers.items()}
+    outputs = {name: run(inputs) for name, run in runs.items()}
+    calls = [lambda run=run: run(inputs) for run in runs.values()]
+    row = {"model": "small" if path is None else path.stem.removeprefix("light_"), "threads": threads,
+           "ms": dict(zip(runs, times_in_turns(calls, chosen.rounds, chosen.seconds)))}
+    row["apart"] = max((apart(outputs["lamina"], other) for name, other in outputs.items() if name != "lamina"), default=0.0)
+    return row
+
+
+def has_onnx_runtime():
+    try:
+        import onnxruntime  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def write_profile(path, folder, threads, seconds):
+    import onnx
+
+    import lamina
+
+    model = with_random_weights(onnx.load(path))
+    run, inputs = lamina_runtime(model, threads), inputs_of(model)
+    run(inputs)
+    with lamina.profile(path.stem.removeprefix("light_")) as profile:
+        until = time.perf_counter() + max(seconds, 1.0)
+        while time.perf_counter() < until:
+            run(inputs)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = folder / f"{path.stem.removeprefix('light_')}-{threads}"
+    name.with_suffix(".txt").write_text(str(profile))
+    name.with_suffix(".json").write_text(json.dumps(profile.data, indent=1))
+    print(str(profile).splitlines()[0])
+
+
+def print_rows(rows):
+    runtimes = list(rows[0]["ms"])
+    others = runtimes[1:]
+    print(f"{'model':16}{'threads':>8}" + "".join(f"{name + ' ms':>12}" for name in runtimes) + "".join(f"{'ratio':>8}" for _ in others)
+          + f"{'apart':>9}")
+    for threads in sorted({row["threads"] for row in rows}):
+        ratios = {name: [] for name in others}
+        for row in (row for row in rows if row["threads"] == threads):
+            line = f"{row['model']:16}{threads:>8}" + "".join(f"{row['ms'][name]:>12.2f}" for name in runtimes)
+            for name in others:
+                ratios[name].append(row["ms"][name] / row["ms"]["lamina"])
+                line += f"{ratios[name][-1]:>8.2f}"
+            print(line + f"{row['apart']:>9.1g}")
+        if others:
+            means = [math.exp(statistics.fmean(map(math.log, ratios[name]))) for name in others]
+            print(f"{'geometric mean':16}{threads:>8}" + " " * 12 * len(runtimes) + "".join(f"{mean:>8.2f}" for mean in means))
+
+
+def run_here(chosen, threads):
+    """Compares all models with this number of threads, which OpenMP has already read."""
+    rows = []
+    for path in [None] if chosen.smoke else models_of(chosen.models):
+        if chosen.profile:
+            write_profile(path, pathlib.Path(chosen.profile), threads, chosen.seconds)
+            continue
+        rows.append(compared(path, chosen, threads))
+        print(f"{rows[-1]['model']}, {threads} threads: {rows[-1]['ms']}", file=sys.stderr)
+    return rows
+
+
+def run_in_process(arguments, threads):
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "ONNX_MODELS_THREADS": str(threads)}
+    done = subprocess.run([sys.executable, __file__, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(done.returncode)
+    *shown, last = done.stdout.splitlines()
+    print(*shown, sep="\n", end="\n" if shown else "")
+    return json.loads(last)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--openvino", action="store_true")
+    parser.add_argument("--profile")
+    parser.add_argument("--json")
+    parser.add_argument("--smoke", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.smoke:
+        chosen.rounds, chosen.seconds = 1, 0.0
+    own_threads = os.environ.get("ONNX_MODELS_THREADS")
+    if own_threads is not None:
+        print(json.dumps(run_here(chosen, int(own_threads))))
+        return
+    rows = [row for threads in map(int, chosen.threads.split(",")) for row in run_in_process(sys.argv[1:], threads)]
+    if chosen.json:
+        pathlib.Path(chosen.json).write_text(json.dumps(rows, indent=1) + "\n")
+    if rows:
+        print_rows(rows)
+
+
+if __name__ == "__main__":
+    main()
