@@ -116,8 +116,7 @@ def quantized_product(product: Callable, output_axis: int) -> Callable:
     """QLinearMatMul and QLinearConv: factors with scales and zero points, a bias of s32 in the product of both scales."""
     def rule(node: Node) -> Any:
         a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.tensor(i) for i in range(8))
-        if a_scale.dtype != "f32":
-            raise Unfit(f"scales of {a_scale.dtype}, allowed is f32")
+        a_scale, b_scale, y_scale = (_of_f32(node, scale) for scale in (a_scale, b_scale, y_scale))
         left = _dequantize(node, a, a_scale, a_zero)
         right = _weights(node, b, b_scale, b_zero, output_axis)
         inputs = [left, right]
@@ -127,6 +126,11 @@ def quantized_product(product: Callable, output_axis: int) -> Callable:
         return _quantize(node, product(node, inputs), y_scale, y_zero, y_zero.dtype)
 
     return rule
+
+
+def _of_f32(node: Node, scale: Any) -> Any:
+    node.floating(scale)
+    return node.cast(scale, "f32")
 
 
 def _one_axis(node: Node, scale: Any) -> Any:

@@ -4,7 +4,7 @@ are linear."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 import numpy
 from onnx import helper
@@ -15,37 +15,75 @@ from lamina.onnx.node import Node, Unfit
 _OF_EACH_AXIS = ("coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside", "mode", "nearest_mode", "antialias")
 
 
+class _Axis:
+    """What determines the resizing of one axis."""
+
+    def __init__(self, extent: int, scale: Optional[float], size: Optional[int], region: Optional[tuple]) -> None:
+        self.extent, self.scale, self.size, self.region = extent, scale, size, region
+
+    @property
+    def ratio(self) -> float:
+        return self.scale if self.size is None else self.size / self.extent
+
+
 def resize(node: Node) -> Any:
     x = node.tensor(0)
     node.floating(x)
-    if node.attribute("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize":
-        raise Unfit("coordinate_transformation_mode 'tf_crop_and_resize'")
-    if node.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise Unfit(f"keep_aspect_ratio_policy {node.attribute('keep_aspect_ratio_policy', 'stretch')!r}")
+    if node.attribute("extrapolation_value", 0.0) != 0 and _crops(node):
+        raise Unfit(f"extrapolation_value {node.attribute('extrapolation_value', 0.0)}, allowed is 0")
     shape = node.shape(x)
-    axes = [a % len(shape) for a in node.attribute("axes", None) or range(len(shape))]
-    scales, sizes = node.known(2), node.known(3)
+    numbers = [a % len(shape) for a in node.attribute("axes", None) or range(len(shape))]
+    axes = _axes(node, [shape[number] for number in numbers])
+    leading = _leading(node, axes)
     made = x
-    for i, axis in enumerate(axes):
-        scale = None if scales is None or not scales.size else float(scales[i])
-        size = None if sizes is None else int(sizes[i])
-        if scale == 1 or size == shape[axis]:
+    for number, axis in zip(numbers, axes):
+        if axis.region is None and (leading or axis).ratio == 1:
             continue
-        made = _along(node, made, axis, _weights(node, shape[axis], scale, size))
+        made = _along(node, made, number, _weights(node, axis, leading))
     return node.copy(x) if made is x else made
 
 
-def _weights(node: Node, extent: int, scale: Any, size: Any) -> numpy.ndarray:
-    """Returns the weights [extent, size] of each input entry in each output entry."""
+def _crops(node: Node) -> bool:
+    return node.attribute("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
+
+
+def _axes(node: Node, extents: list) -> list:
+    regions = node.known(1) if _crops(node) else None
+    scales, sizes = node.known(2), node.known(3)
+    count, axes = len(extents), []
+    for i, extent in enumerate(extents):
+        scale = None if scales is None or not scales.size else float(scales[i])
+        region = None if regions is None else (float(regions[i]), float(regions[count + i]))
+        axes.append(_Axis(extent, scale, None if sizes is None else int(sizes[i]), region))
+    return axes
+
+
+def _leading(node: Node, axes: list) -> Optional[_Axis]:
+    """Returns the axis whose scale all axes have; None if each axis has its own."""
+    policy = node.attribute("keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch" or any(axis.size is None for axis in axes):
+        return None
+    return (min if policy == "not_larger" else max)(axes, key=lambda axis: axis.ratio)
+
+
+def _weights(node: Node, axis: _Axis, leading: Optional[_Axis]) -> numpy.ndarray:
+    """Returns the weights [extent, size] of each input entry in each output entry. The leading axis is resized too, to give the
+    scale; along it, all entries are equal."""
     attributes = [a for a in node.proto.attribute if a.name in _OF_EACH_AXIS]
-    inputs = ["units", "", "" if scale is None else "scales", "" if size is None else "sizes"]
-    one = helper.make_node("Resize", inputs[:3] if size is None else inputs, ["made"])
-    one.attribute.extend([helper.make_attribute("axes", [1]), *attributes])
-    values = {"units": numpy.eye(extent, dtype="float64"), "scales": numpy.array([scale or 0], "float32"), "sizes": numpy.array([size or 0], "int64")}
+    units, number, sizes = numpy.eye(axis.extent, dtype="float64"), [1], [axis.size or 0]
+    if leading is not None:
+        attributes.append(helper.make_attribute("keep_aspect_ratio_policy", node.attribute("keep_aspect_ratio_policy", "stretch")))
+        units = numpy.repeat(units[..., None], leading.extent, axis=2)
+        number, sizes = [1, 2], [axis.size, leading.size]
+    inputs = ["units", "" if axis.region is None else "region", "" if axis.scale is None else "scales", "" if axis.size is None else "sizes"]
+    one = helper.make_node("Resize", inputs[:3] if axis.size is None else inputs, ["made"])
+    one.attribute.extend([helper.make_attribute("axes", number), *attributes])
+    values = {"units": units, "region": numpy.array(axis.region or (0, 1), "float32"), "scales": numpy.array([axis.scale or 0], "float32"),
+              "sizes": numpy.array(sizes, "int64")}
     made = fold(one, values, max(node.importer.opset, 18))
     if made is None:
         raise Unfit("more weights than are computed when a model is read")
-    return made[0]
+    return made[0] if leading is None else made[0][..., 0]
 
 
 def _along(node: Node, x: Any, axis: int, weights: numpy.ndarray) -> Any:
