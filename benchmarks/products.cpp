@@ -26,7 +26,7 @@
 #include "backends/cpu/library/products/product_runner.h"
 #include "backends/schedule/schedule_text.h"
 #include "oneapi/dnnl/dnnl.hpp"
-#include "roofline/fma_loops.h"
+#include "roofline/fma_peak.h"
 #include "turns.h"
 
 namespace {
@@ -83,26 +83,6 @@ Options options_of(int argc, char** argv) {
   }
   if (!shapes.empty()) options.shapes = shapes;
   return options;
-}
-
-// GF/s of all threads; 0 if this program has no loop for the machine.
-double peak(const Options& options) {
-  constexpr long kCount = 1 << 20;
-  volatile float sink = 0;
-  double best = 0;
-  for (const bench::FmaLoop& loop : bench::fma_loops()) {
-    const double seconds = best_times({[&] {
-#pragma omp parallel num_threads(options.threads)
-                                        {
-                                          const float result = loop.run(kCount);
-#pragma omp critical
-                                          sink = sink + result;
-                                        }
-                                      }},
-                                      options.seconds, options.threads)[0];
-    best = std::max(best, 2e-9 * static_cast<double>(loop.sums * kCount * options.threads) / seconds);
-  }
-  return best;
 }
 
 Shape shape_of(const std::string& text) {
@@ -292,7 +272,7 @@ void measure(const std::string& text, const Options& options, DataType peer, dou
 int main(int argc, char** argv) {
   const Options options = options_of(argc, argv);
   omp_set_num_threads(options.threads);
-  const double most = peak(options);
+  const double most = bench::fma_peak(options.threads, options.seconds);
   const DataType peer = OneDnn::multiplies(options.dtype) ? options.dtype : DataType::f32;
   const std::string type(lamina::name_of(options.dtype)), peer_type(lamina::name_of(peer));
   std::printf("%s, %d threads, peak %.1f GF/s; oneDNN in %s\n", type.c_str(), options.threads, most, peer_type.c_str());
