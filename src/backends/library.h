@@ -18,6 +18,7 @@ class PrimitiveLibrary : public LibraryCapabilities {
     int threads = 1;                 // at most; determines the size of scratch
     bool in_a_tile = false;          // of a tiled step: uses only the thread that runs the tile
     bool packs_weights = false;      // packs weights ahead, if the step gains by that
+    bool reads_packed_once = false;  // packed weights would be read by one execution only
     const Compiled* like = nullptr;  // uses the same packed weights as this step
   };
   // Returns null if another library must run this step, because of its shapes or layouts. Throws Error.

@@ -108,7 +108,8 @@ LogicalTensor tensor_of_sum(const Graph& graph, const TileRegion& region, ValueI
   return entry;
 }
 
-Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns) {
+Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns,
+               int64_t length) {
   std::vector<Op> ops;
   const std::vector<LogicalTensor> origins = new_scalars(graph, border.tile_origins.size());
   for (const int position : border.ops) {
@@ -131,6 +132,8 @@ Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder&
     const bool is_sum = region.sums.contains(value);
     const LogicalTensor whole = is_sum ? tensor_of_sum(graph, region, value) : made_dense(graph.tensor(value));
     LogicalTensor part = slice(whole, region.cut.at(value), region.row_loop(), rows, columns);
+    if (length > 0 && region.mask->axes.contains(value))
+      (*part.shape)[static_cast<size_t>(region.mask->axes.at(value))] = length;
     if (axis_of_positions >= 0) {
       part.strides.assign(part.shape->size(), 0);
       part.strides[static_cast<size_t>(axis_of_positions)] = 1;

@@ -28,9 +28,11 @@ struct Tile {
   Graph graph;
   std::vector<ValueIndex> inputs, outputs;  // in `graph`, in the border's order; `tile_origins` follow its inputs
 };
-// A tile of `rows` rows, and of `columns` columns where these are cut too. Its contributions to sums are f32. Throws Error if
-// the shapes cannot be inferred from the cut inputs.
-Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns);
+// A tile of `rows` rows, and of `columns` columns where these are cut too. Its contributions to sums are f32. `length`: only
+// the first columns that a mask may hide (region.mask); 0: all. Throws Error if the shapes cannot be inferred from the cut
+// inputs.
+Tile cut_graph(const Graph& graph, const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns,
+               int64_t length = 0);
 
 // The tensor to which tiles add, for one entry of the loops before the loop over rows.
 LogicalTensor tensor_of_sum(const Graph& graph, const TileRegion& region, ValueIndex value);

@@ -124,10 +124,16 @@ class Inserter {
       for (ValueIndex& value : ops_[static_cast<size_t>(op)].inputs) {
         if (!is_cast(value) || is_made_in(value, index) || has_rows(region, value)) continue;
         const AxisLoops axes = region.cut.at(value);
+        const ValueIndex narrow = value;
         value = wide(value);
         region.cut[value] = axes;
+        if (region.mask) replace(*region.mask, narrow, value);
       }
     }
+  }
+  static void replace(CausalMask& mask, ValueIndex narrow, ValueIndex wide) {
+    if (mask.values == narrow) mask.values = wide;
+    if (mask.axes.contains(narrow)) mask.axes[wide] = mask.axes.at(narrow);
   }
   bool is_made_in(ValueIndex value, size_t region) const {
     const int maker = graph_.value(value).producer.op;

@@ -278,6 +278,7 @@ class Planner {
       step.outputs.push_back(tensor);
     }
     step.tile_origins = border.tile_origins;
+    add_shorter_tiles(step, region, border);
     add_sums(step, region, border);
     plan_.steps.push_back(std::move(step));
   }
@@ -293,8 +294,33 @@ class Planner {
     }
   }
 
-  Plan plan_of_tile(const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns) const {
-    const Tile tile = cut_graph(graph_, region, border, rows, columns);
+  void add_shorter_tiles(TiledStep& step, const TileRegion& region, const RegionBorder& border) const {
+    if (!region.mask) return;
+    const CausalMask& mask = *region.mask;
+    const auto input_of = [&](ValueIndex value) {
+      return static_cast<size_t>(std::find(border.inputs.begin(), border.inputs.end(), value) - border.inputs.begin());
+    };
+    ShorterTiles shorter;
+    shorter.lengths = mask.lengths;
+    shorter.seen_more = mask.seen_more;
+    for (const CausalMask::Offset& offset : mask.offsets) shorter.offsets.push_back({input_of(offset.value), offset.sign});
+    if (!graph_.value(mask.hidden).constant) shorter.hidden = input_of(mask.hidden);
+    shorter.values = input_of(mask.values);
+    shorter.entry = entry_of(step.inputs[shorter.values], region.cut.at(mask.values));
+    for (const int64_t length : mask.lengths) shorter.plans.push_back(plan_of_tile(region, border, region.rows, 0, length));
+    step.shorter = std::move(shorter);
+  }
+
+  // What a tile reads of a tensor that has no rows.
+  static LogicalTensor entry_of(LogicalTensor tensor, const AxisLoops& cut) {
+    for (size_t axis = 0; axis < cut.size(); ++axis)
+      if (cut[axis] >= 0) (*tensor.shape)[axis] = 1;
+    return tensor;
+  }
+
+  Plan plan_of_tile(const TileRegion& region, const RegionBorder& border, int64_t rows, int64_t columns,
+                    int64_t length = 0) const {
+    const Tile tile = cut_graph(graph_, region, border, rows, columns, length);
     const std::vector<FusionGroup> groups = isolate_dequantize(
         tile.graph, fuse(tile.graph, std::vector<bool>(tile.graph.ops().size(), true), true, target_.library), target_.library);
     Plan plan = make_plan(tile.graph, tile.inputs, tile.outputs, groups, one_by_one(groups.size()), target_);

@@ -83,6 +83,23 @@ struct TileSum {
   Dims strides;           // per loop: bytes from one entry to the next
 };
 
+// Tiles that leave out columns which a causal mask hides from all their rows (TileRegion::mask). They are exact if `hidden` is
+// -infinity and all values of the tile's entry are finite. Row r sees the columns before r + seen_more + the sum of the
+// offsets.
+struct ShorterTiles {
+  std::vector<int64_t> lengths;  // numbers of columns, ascending
+  std::vector<Plan> plans;       // of a full tile, per length
+  struct Offset {
+    size_t input;
+    int sign;
+  };
+  int64_t seen_more = 0;
+  std::vector<Offset> offsets;
+  std::optional<size_t> hidden;  // input; nothing: it is known to be -infinity
+  size_t values = 0;             // input
+  LogicalTensor entry;           // the values that a tile reads
+};
+
 // A chain of steps over tiles: blocks of rows that are independent of each other (passes/tiling). Each tile runs a small plan
 // whose ports are slices of the args. Threads take tiles, and values between the steps are in memory of the thread. If tiles
 // add to sums, one thread runs all tiles of an entry, or of a segment of its rows, in order.
@@ -94,6 +111,7 @@ struct TiledStep {
   int64_t segments = 1;  // of the rows, in whole tiles
   // The plan of a full tile; of the last block of rows if it is smaller; then both again for a smaller last block of columns.
   std::vector<Plan> plans;
+  std::optional<ShorterTiles> shorter;
   std::vector<LogicalTensor> inputs, outputs;  // of whole tensors
   std::vector<Binding> args;                   // of the inputs, then of the outputs
   std::vector<Dims> strides;                   // per arg and loop: bytes from one entry to the next

@@ -20,8 +20,8 @@ bool begins_at_a_byte(const LogicalTensor& tensor, size_t axis) {
 
 class OpCut {
  public:
-  OpCut(TileRegion& region, const Graph& graph, const Op& op, const IterationView& view, bool may_sum)
-      : region_(region), graph_(graph), op_(op), view_(view), may_sum_(may_sum), loops_(view.extents.size(), -1) {}
+  OpCut(TileRegion& region, const Graph& graph, const Op& op, const IterationView& view, Reduces reduces)
+      : region_(region), graph_(graph), op_(op), view_(view), reduces_(reduces), loops_(view.extents.size(), -1) {}
 
   std::string run() {
     std::string why_not;
@@ -85,7 +85,9 @@ class OpCut {
   // A product may be cut in blocks along the summed dim, which is its last, and along its columns.
   bool may_cut_inner(size_t dim, int loop) const {
     const auto rows = static_cast<int>(region_.row_loop());
-    return is_matrix_product(op_) && (dim + 1 == loops_.size() ? may_sum_ && loop >= rows : loop > rows);
+    if (reduces_ == Reduces::columns && loop > rows) return true;
+    const bool is_summed = dim + 1 == loops_.size();
+    return is_matrix_product(op_) && (is_summed ? reduces_ == Reduces::blocks && loop >= rows : loop > rows);
   }
 
   std::string give_loops(ValueIndex value, const DimMap& map) {
@@ -110,13 +112,13 @@ class OpCut {
   const Graph& graph_;
   const Op& op_;
   const IterationView& view_;
-  const bool may_sum_;
+  const Reduces reduces_;
   std::vector<int> loops_;  // per dim of the op's iteration: the loop that cuts it, or -1
 };
 
 }  // namespace
 
-std::string cut_op(TileRegion& region, const Graph& graph, const Op& op, bool may_sum) {
+std::string cut_op(TileRegion& region, const Graph& graph, const Op& op, Reduces reduces) {
   if (is_marker(op)) return "";
   const IterationView view = row_view(graph, op);
   if (!view.why_not.empty()) return view.why_not;
@@ -124,7 +126,24 @@ std::string cut_op(TileRegion& region, const Graph& graph, const Op& op, bool ma
   if (view.has_columns()) return join(describe(op), " sums over rows");
   if (schema_of(op.kind).traits.positional && graph.input_value(op, "first") != kNoValue)
     return join(describe(op), " is already a part of a larger tensor");
-  return OpCut(region, graph, op, view, may_sum).run();
+  return OpCut(region, graph, op, view, reduces).run();
+}
+
+std::vector<int>::iterator next_to_cut(const Graph& graph, std::vector<int>& waiting,
+                                       const std::map<ValueIndex, AxisLoops>& cut) {
+  const auto is_known = [&](const Op& op, bool must_be_cut) {
+    const auto known = [&](ValueIndex value) {
+      const auto found = value == kNoValue ? cut.end() : cut.find(value);
+      return found != cut.end() &&
+             (!must_be_cut || std::any_of(found->second.begin(), found->second.end(), [](int loop) { return loop >= 0; }));
+    };
+    return std::any_of(op.inputs.begin(), op.inputs.end(), known) || std::any_of(op.outputs.begin(), op.outputs.end(), known);
+  };
+  for (const bool must_be_cut : {true, false}) {
+    const auto next = std::find_if(waiting.begin(), waiting.end(), [&](int op) { return is_known(graph.op(op), must_be_cut); });
+    if (next != waiting.end()) return next;
+  }
+  return waiting.end();
 }
 
 std::string why_no_sum(const TileRegion& region, const Graph& graph, const Op& product) {

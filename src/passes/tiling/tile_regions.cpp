@@ -8,6 +8,7 @@
 #include "interface/op_schema.h"
 #include "interface/status.h"
 #include "passes/fusion/group_order.h"
+#include "passes/tiling/causal_mask.h"
 #include "passes/tiling/cut_op.h"
 #include "passes/tiling/grouped_graph.h"
 #include "passes/tiling/row_view.h"
@@ -17,7 +18,8 @@ namespace lamina {
 
 namespace {
 
-constexpr size_t kMaxValues = 60;  // inputs, outputs and inner values of a region
+constexpr size_t kMaxValues = 60;        // inputs, outputs and inner values of a region
+constexpr int64_t kMostJoinedRows = 64;  // of entries that share weights, in one tile
 
 class Grower {
  public:
@@ -26,7 +28,12 @@ class Grower {
 
   // The region around the product in group `seed`. Nothing, and the reason, if tiles do not pay.
   std::optional<TileRegion> grow(size_t seed, const std::vector<bool>& taken, std::string& why_not) {
-    may_sum_ = true, cuts_columns_ = false;
+    joins_rows_ = rows_share_weights(grouped_.first_op(seed));
+    if (joins_rows_) {
+      may_sum_ = cuts_columns_ = false;
+      if (std::optional<TileRegion> joined = grow_with_repeats(seed, taken, why_not)) return joined;
+    }
+    joins_rows_ = false, may_sum_ = true, cuts_columns_ = false;
     std::optional<TileRegion> by_rows = grow_with_repeats(seed, taken, why_not);
     if (!has_sums_) return by_rows;
     const std::vector<size_t> products = products_inside();
@@ -50,6 +57,16 @@ class Grower {
   }
 
  private:
+  // Whether entries of the last batch dim multiply by the same weights and have few rows each, so that one tile should contain
+  // them: decoding with heads that share keys and values.
+  bool rows_share_weights(const Op& product) const {
+    const Dims &weights = *graph_.tensor(product.inputs[1]).shape, &dst = *graph_.tensor(product.outputs[0]).shape;
+    const size_t rank = dst.size();
+    if (rank < 4 || dst[rank - 3] == 1) return false;
+    const bool are_shared = weights.size() < 3 || weights[weights.size() - 3] == 1;
+    return are_shared && dst[rank - 3] * dst[rank - 2] <= kMostJoinedRows;
+  }
+
   std::optional<TileRegion> grow_with_repeats(size_t seed, const std::vector<bool>& taken, std::string& why_not) {
     for (const bool repeats : {true, false}) {
       may_repeat_ = repeats;
@@ -68,7 +85,7 @@ class Grower {
     const LogicalTensor& dst = graph_.tensor(product.outputs[0]);
     if (dst.rank() < 2) return why_not = "it has one row", std::nullopt;
     AxisLoops loops;
-    for (int axis = 0; axis + (cuts_columns_ ? 0 : 1) < dst.rank(); ++axis) {
+    for (int axis = 0; axis + (cuts_columns_ ? 0 : joins_rows_ ? 2 : 1) < dst.rank(); ++axis) {
       region_.loops.push_back((*dst.shape)[static_cast<size_t>(axis)]);
       loops.push_back(axis);
     }
@@ -112,7 +129,7 @@ class Grower {
     TileRegion grown = region_;
     std::vector<int> waiting = grouped_.group(group).ops;
     while (!waiting.empty()) {
-      const auto next = next_of(waiting, grown.cut);
+      const auto next = next_to_cut(graph_, waiting, grown.cut);
       if (next == waiting.end()) return refuse("no value determines how it is cut");
       if (!cut(grown, graph_.op(*next))) return false;
       waiting.erase(next);
@@ -130,7 +147,8 @@ class Grower {
   }
 
   bool cut(TileRegion& region, const Op& op) {
-    if (std::string why_not = cut_op(region, graph_, op, may_sum_); !why_not.empty()) return refuse(std::move(why_not));
+    if (std::string why_not = cut_op(region, graph_, op, may_sum_ ? Reduces::blocks : Reduces::none); !why_not.empty())
+      return refuse(std::move(why_not));
     if (is_marker(op) || !region.sums.contains(op.outputs[0])) return true;
     std::string why_not = why_no_sum(region, graph_, op);
     if (why_not.empty()) return true;
@@ -141,24 +159,6 @@ class Grower {
   bool refuse(std::string why) {
     refusal_ = std::move(why);
     return false;
-  }
-
-  // Prefers an op with a value that is cut: a scalar that ops share determines none of their loops.
-  std::vector<int>::iterator next_of(std::vector<int>& waiting, const std::map<ValueIndex, AxisLoops>& cut) const {
-    for (const bool must_be_cut : {true, false}) {
-      const auto next =
-          std::find_if(waiting.begin(), waiting.end(), [&](int op) { return is_known(cut, graph_.op(op), must_be_cut); });
-      if (next != waiting.end()) return next;
-    }
-    return waiting.end();
-  }
-  static bool is_known(const std::map<ValueIndex, AxisLoops>& cut, const Op& op, bool must_be_cut) {
-    const auto known = [&](ValueIndex value) {
-      const auto found = value == kNoValue ? cut.end() : cut.find(value);
-      return found != cut.end() &&
-             (!must_be_cut || std::any_of(found->second.begin(), found->second.end(), [](int loop) { return loop >= 0; }));
-    };
-    return std::any_of(op.inputs.begin(), op.inputs.end(), known) || std::any_of(op.outputs.begin(), op.outputs.end(), known);
   }
 
   // A sum is complete only after the last of its tiles.
@@ -221,6 +221,14 @@ class Grower {
     if (gives_positions_away()) return why_not = "positions that it cuts are read outside", std::nullopt;
     why_not = choose_tile_sizes(region_, grouped_, may_repeat_, cache_bytes_);
     if (!why_not.empty()) return std::nullopt;
+    std::vector<int> ops;
+    for (const size_t group : members_)
+      ops.insert(ops.end(), grouped_.group(group).ops.begin(), grouped_.group(group).ops.end());
+    std::sort(ops.begin(), ops.end());
+    const auto is_needed = [&](ValueIndex value) {
+      return grouped_.is_output(value) || grouped_.is_read_outside(value, members_);
+    };
+    region_.mask = find_causal_mask(graph_, region_, ops, is_needed);
     return std::move(region_);
   }
 
@@ -238,6 +246,7 @@ class Grower {
   bool may_repeat_ = true;                       // each tile may dequantise weights that other tiles dequantise too
   bool may_sum_ = true;                          // products may sum over blocks of a loop
   bool cuts_columns_ = false;                    // the columns of the first product are a loop of blocks
+  bool joins_rows_ = false;                      // the loop over rows is the last batch dim of the first product
   bool has_sums_ = false, has_repeats_ = false;  // among the members, independent of the sizes
   const std::vector<bool>* taken_ = nullptr;
   TileRegion region_;

@@ -1,6 +1,8 @@
 // Which groups run in tiles. Each rule has a counterpart in which one condition is broken.
 #include "passes/tiling/tile_regions.h"
 
+#include <cmath>
+
 #include "interface/op_schema.h"
 #include "passes/join_groups.h"
 #include "passes/passes_test_support.h"
@@ -91,6 +93,79 @@ TEST(TileRegions, EndWhereATileWouldNotFitTheCaches) {
   const Graph graph = g.finish();
   EXPECT_EQ(tiled(graph), "qk | scale softmax | pv");
   EXPECT_THAT(why_not(graph), HasSubstr("a tile of 16 rows has 12800000 bytes, allowed is at most 5242880"));
+}
+
+// Heads that share keys and have few queries each: the rows of a tile are the heads.
+TEST(TileRegions, TakeFewQueriesOfHeadsThatShareKeysTogether) {
+  const auto graph = [](int64_t groups, int64_t heads, int64_t queries, bool are_shared) {
+    GraphBuilder g;
+    const Dims kv{2, groups, are_shared ? 1 : heads, 384, 64};
+    const auto q = g.input(f32, {2, groups, heads, queries, 64});
+    const auto scores = g.named("qk").op(OpKind::MatMul, {q, g.input(f32, kv)}, {{"transpose_b", true}});
+    const auto weights = g.named("softmax").op(OpKind::SoftMax, {scores}, {{"axis", int64_t{-1}}});
+    g.named("pv").op(OpKind::MatMul, {weights, g.input(f32, kv)});
+    return g.finish();
+  };
+  EXPECT_EQ(tiled(graph(4, 6, 2, true)), "qk softmax pv / 6");
+  EXPECT_EQ(tiled(graph(4, 6, 2, false)), "qk softmax pv / 2");
+  EXPECT_EQ(tiled(graph(4, 6, 100, true)), "qk softmax pv / 100");
+  EXPECT_EQ(tiled(graph(2, 6, 2, true)), "qk softmax pv / 2");  // else there would be four tiles
+}
+
+// ---- causal masks
+
+struct Mask {
+  OpKind compare = OpKind::GreaterEqual;
+  int64_t row_axis = -2;
+  double hidden = -INFINITY;
+  bool scores_are_hidden = false, multiplies_after = false, keeps_weights = false, drops = false;
+};
+
+Graph masked(const Mask& m) {
+  GraphBuilder g;
+  const Dims shape{2, 4, 256, 64};
+  const auto q = g.input(f32, shape), k = g.input(f32, shape), v = g.input(f32, shape);
+  auto scores = g.op(OpKind::MatMul, {q, k}, {{"transpose_b", true}});
+  const auto row = g.op(OpKind::GenIndex, {scores}, {{"axis", m.row_axis}}, DataType::s32);
+  const auto column = g.op(OpKind::GenIndex, {scores}, {{"axis", int64_t{-1}}}, DataType::s32);
+  const auto seen = g.op(m.compare, {row, column}, {}, DataType::boolean);
+  const auto hidden = g.number(m.hidden);
+  scores = m.scores_are_hidden ? g.op(OpKind::Select, {seen, hidden, scores}, {}, f32)
+                               : g.op(OpKind::Select, {seen, scores, hidden}, {}, f32);
+  if (m.multiplies_after) scores = g.op(OpKind::Multiply, {scores, g.input(f32, {1})});
+  auto weights = g.op(OpKind::SoftMax, {scores}, {{"axis", int64_t{-1}}});
+  if (m.keeps_weights) g.output(weights);
+  if (m.drops)
+    weights = g.multi(OpKind::Dropout, {weights, g.scalar(DataType::s64), g.number(7, DataType::s64), g.number(0.5)}, {},
+                      {f32, DataType::undef})[0];
+  g.op(OpKind::MatMul, {weights, v});
+  return g.finish();
+}
+
+std::vector<int64_t> lengths(const Mask& mask) {
+  const Graph graph = masked(mask);
+  for (const TileRegion& region : tile_regions(graph, groups_of(graph), graph.outputs(), {.cache_bytes = 1 << 20}))
+    if (region.mask) return region.mask->lengths;
+  return {};
+}
+
+TEST(CausalMasks, LetTilesLeaveOutColumns) {
+  const std::vector<int64_t> all{64, 128, 192};
+  EXPECT_EQ(lengths({}), all);
+  EXPECT_EQ(lengths({.compare = OpKind::Greater}), all);
+  EXPECT_EQ(lengths({.compare = OpKind::LessEqual, .scores_are_hidden = true}), all);  // rows <= columns are hidden
+}
+
+TEST(CausalMasks, AreNotFoundIfOneConditionIsBroken) {
+  const std::vector<int64_t> none;
+  EXPECT_EQ(lengths({.compare = OpKind::LessEqual}), none);  // hides the first columns
+  EXPECT_EQ(lengths({.compare = OpKind::GreaterEqual, .scores_are_hidden = true}), none);
+  EXPECT_EQ(lengths({.compare = OpKind::Equal}), none);
+  EXPECT_EQ(lengths({.row_axis = 1}), none);  // heads
+  EXPECT_EQ(lengths({.hidden = -1e30}), none);
+  EXPECT_EQ(lengths({.multiplies_after = true}), none);  // by 0, -infinity would become NaN
+  EXPECT_EQ(lengths({.keeps_weights = true}), none);     // all columns are stored
+  EXPECT_EQ(lengths({.drops = true}), none);
 }
 
 // The softmax normalises along the queries, so each row depends on all others.

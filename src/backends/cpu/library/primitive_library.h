@@ -28,6 +28,10 @@ class Primitive {
   // run then gets instead. `args`: the step's, of which only the weights and the operands that dequantise them are read.
   virtual size_t packed_bytes() const { return 0; }
   virtual void pack(std::span<void* const> /*args*/, void* /*packed*/, void* /*scratch*/, const Executor& /*executor*/) const {}
+
+  // For a product: whether each element is a chain in the order of k (kernels/contraction.h), and one that was compiled like it
+  // (Use::like) with fewer columns or entries of k reads the first ones of its packed weights.
+  virtual bool sums_in_order() const { return false; }
 };
 
 using PrimitiveLibrary = lamina::PrimitiveLibrary<const Primitive>;

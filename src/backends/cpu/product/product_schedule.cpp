@@ -65,13 +65,21 @@ int64_t entries_of_panel(const Contraction& c, const Machine& machine, const Pro
   return std::max<int64_t>(bytes / (panel_columns(c, s) * bytes_of_sum(c)), 1);
 }
 
+// Of k, for weights that are read in place: one stream a row. Rows that are adjacent in memory are one stream, of which a half
+// of the first-level cache is read before the next columns follow.
+int64_t entries_of_streams(const Contraction& c, const Machine& machine) {
+  const kernel::MatrixStack& weights = c.matrices.weights;
+  if (weights.row_stride != c.matrices.n) return product_tuning::kStreams;
+  return std::max(machine.caches.first / 2 / bytes_of(weights.dtype, c.matrices.n), product_tuning::kStreams);
+}
+
 // Sums that are added to dst cannot be carried over through it.
 std::vector<int64_t> k_blocks(const ProductContext& context, const ProductSchedule& s) {
   const Contraction& c = context.contraction;
   std::vector<int64_t> blocks{c.elements_of_k()};
   if (c.adds) return blocks;
-  for (const int64_t most :
-       {entries_in_cache(c, context.machine, s), entries_of_panel(c, context.machine, s), product_tuning::kStreams}) {
+  for (const int64_t most : {entries_in_cache(c, context.machine, s), entries_of_panel(c, context.machine, s),
+                             entries_of_streams(c, context.machine), product_tuning::kStreams}) {
     if (most < blocks.back()) blocks.push_back(even_block(c.elements_of_k(), most, 1));
   }
   return blocks;
@@ -127,7 +135,7 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
   const int64_t columns = panel_columns(c, s);
   s.column_block = s.copies_panels ? columns : even_block(c.matrices.n, parts_of(c.matrices.n, threads), columns);
-  const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : product_tuning::kStreams;
+  const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : entries_of_streams(c, machine);
   s.k_block = c.adds ? c.elements_of_k() : even_block(c.elements_of_k(), most, 1);
 }
 

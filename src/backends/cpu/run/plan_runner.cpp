@@ -121,9 +121,10 @@ void PlanRunner::add_kernel(const kernel::KernelStep& step, const StepCompiler& 
 }
 
 void PlanRunner::add_tiled_step(const kernel::TiledStep& step, const StepCompiler& compiler) {
-  auto tiled = std::make_unique<const TiledRunner>(step, compiler, [this](const kernel::Binding& binding, size_t bytes) {
-    return is_constant_or_copy(binding) ? new_constant(binding, bytes) : -1;
-  });
+  const TiledRunner::Constants constants{
+      [this](const kernel::Binding& binding) { return is_constant_or_copy(binding); },
+      [this](const kernel::Binding& binding, size_t bytes) { return new_constant(binding, bytes); }};
+  auto tiled = std::make_unique<const TiledRunner>(step, compiler, constants);
   step_bytes_ = std::max(step_bytes_, aligned(tiled->scratch_bytes()));
   for (const StepText& text : tiled->texts()) texts_.push_back(text);
   from_cache_ = from_cache_ && tiled->from_cache();
@@ -143,9 +144,11 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
                                         [this](const auto& arg) { return is_constant(arg); }));
   if (has_constant_weights) use.packs_weights = true;
   if (tile != nullptr && tile->packed_inputs.contains(step.op.id)) {
+    const TileUse::PackedInput& packed = tile->packed_inputs.at(step.op.id);
     use.packs_weights = true;
+    use.reads_packed_once = packed.reads_them_once;
     use.like = tile->like == nullptr ? nullptr : tile->like->primitive(step.op.id);
-    args[1] = {kernel::Binding::Source::input, tile->packed_inputs.at(step.op.id)};
+    args[1] = {kernel::Binding::Source::input, packed.input};
   }
   library_steps_[step.op.id] = steps_.size();
   std::unique_ptr<const Primitive> primitive = compiler.library->compile(step, use);

@@ -30,8 +30,13 @@ struct StepCompiler {
 
 // How the plan of a tile differs from a separate plan.
 struct TileUse {
-  std::map<uint64_t, size_t> packed_inputs;  // by the op of a library step: the additional input with its packed weights
-  const class PlanRunner* like = nullptr;    // uses the same packed weights as this runner
+  // A step's packed weights, or the weights themselves if it packs none.
+  struct PackedInput {
+    size_t input = 0;              // the additional input
+    bool reads_them_once = false;  // no other tile reads them
+  };
+  std::map<uint64_t, PackedInput> packed_inputs;  // by the op of a library step
+  const class PlanRunner* like = nullptr;         // uses the same packed weights as this runner
 };
 
 class PlanRunner {

@@ -23,7 +23,7 @@ int64_t count_of(const Dims& loops) {
 
 }  // namespace
 
-TiledRunner::TiledRunner(const kernel::TiledStep& step, const StepCompiler& compiler, const ConstantOf& constant_of)
+TiledRunner::TiledRunner(const kernel::TiledStep& step, const StepCompiler& compiler, const Constants& constants)
     : loops_(step.loops),
       row_loop_(step.row_loop),
       rows_(step.rows),
@@ -42,17 +42,19 @@ TiledRunner::TiledRunner(const kernel::TiledStep& step, const StepCompiler& comp
   }
   for (size_t loop = 0; loop < row_loop_; ++loop) outer_ *= loops_[loop];
   TileUse use;
-  list_packings(step, use);
+  list_packings(step, constants, use);
   for (const kernel::Plan& plan : step.plans) {
     use.like = plans_.empty() ? nullptr : plans_.front().get();
     plans_.push_back(std::make_unique<const PlanRunner>(plan, compiler, &use));
     thread_bytes_ = std::max(thread_bytes_, aligned(plans_.back()->scratch_bytes()));
   }
-  place_packings(step, constant_of);
+  add_shorter_plans(step, compiler, use);
+  place_packings(step, constants);
   place_sums(step, compiler);
   std::string tiles = join("tile of ", rows_, " rows");
   if (step.columns > 0) tiles += join(" and ", step.columns, " columns");
   tiles += join(", ", count_of(loops_), " tiles");
+  if (lengths_) tiles += ", which leave out hidden columns";
   if (!sums_.empty()) tiles += join(", which add to ", sums_.size(), sums_.size() == 1 ? " sum" : " sums");
   for (const PlanRunner::StepText& text : plans_.front()->texts())
     texts_.push_back({text.name, join(tiles, ": ", text.text), text.schedule});
@@ -61,9 +63,27 @@ TiledRunner::TiledRunner(const kernel::TiledStep& step, const StepCompiler& comp
     texts_.push_back({text.name, join("after the tiles, ", outer_, " entries: ", text.text), text.schedule});
 }
 
+// Only if the products have the same bits for any number of columns.
+void TiledRunner::add_shorter_plans(const kernel::TiledStep& step, const StepCompiler& compiler, TileUse& use) {
+  if (!step.shorter) return;
+  for (const kernel::PlanStep& part : step.plans.front().steps) {
+    const auto* const library_step = std::get_if<kernel::LibraryStep>(&part);
+    if (library_step != nullptr && !plans_.front()->primitive(library_step->op.id)->sums_in_order()) return;
+  }
+  use.like = plans_.front().get();
+  for (const kernel::Plan& plan : step.shorter->plans) {
+    shorter_plans_.push_back(std::make_unique<const PlanRunner>(plan, compiler, &use));
+    thread_bytes_ = std::max(thread_bytes_, aligned(shorter_plans_.back()->scratch_bytes()));
+  }
+  lengths_.emplace(step, loops_, strides_[step.shorter->values]);
+  lengths_at_ = threads_at_;
+  threads_at_ += aligned(lengths_->scratch_bytes());
+}
+
 bool TiledRunner::from_cache() const {
   return (finish_ == nullptr || finish_->from_cache()) &&
-         std::all_of(plans_.begin(), plans_.end(), [](const auto& plan) { return plan->from_cache(); });
+         std::all_of(plans_.begin(), plans_.end(), [](const auto& plan) { return plan->from_cache(); }) &&
+         std::all_of(shorter_plans_.begin(), shorter_plans_.end(), [](const auto& plan) { return plan->from_cache(); });
 }
 
 bool TiledRunner::is_only_packed(const kernel::TiledStep& step, size_t input) const {
@@ -73,6 +93,7 @@ bool TiledRunner::is_only_packed(const kernel::TiledStep& step, size_t input) co
              return packing.op == library_step->op.id && packing.bytes > 0;
            });
   };
+  if (lengths_ && step.shorter->values == input) return false;
   for (const kernel::Plan& plan : step.plans) {
     for (const kernel::PlanStep& part : plan.steps) {
       const std::vector<kernel::Binding>& args = kernel::args_of(part);
@@ -86,7 +107,7 @@ bool TiledRunner::is_only_packed(const kernel::TiledStep& step, size_t input) co
 }
 
 // Packed weights are additional inputs of the tile's plan, after its own.
-void TiledRunner::list_packings(const kernel::TiledStep& step, TileUse& use) {
+void TiledRunner::list_packings(const kernel::TiledStep& step, const Constants& constants, TileUse& use) {
   for (const kernel::PlanStep& part : step.plans.front().steps) {
     const auto* const library_step = std::get_if<kernel::LibraryStep>(&part);
     if (library_step == nullptr || library_step->inputs.size() < 2) continue;
@@ -95,12 +116,20 @@ void TiledRunner::list_packings(const kernel::TiledStep& step, TileUse& use) {
     const Dims& strides = strides_[weights.index];
     if (std::any_of(strides.begin() + static_cast<std::ptrdiff_t>(row_loop_), strides.end(), [](int64_t s) { return s != 0; }))
       continue;
-    use.packed_inputs[library_step->op.id] = inputs_ + tile_origins_.size() + packings_.size();
+    const bool once = is_read_once(strides) && !constants.contains(step.args[weights.index]);
+    use.packed_inputs[library_step->op.id] = {inputs_ + tile_origins_.size() + packings_.size(), once};
     packings_.push_back({library_step->op.id, weights.index, nullptr, 1, Dims(loops_.size(), 0), 0, 0, -1});
   }
 }
 
-void TiledRunner::place_packings(const kernel::TiledStep& step, const ConstantOf& constant_of) {
+// Whether each tile reads other entries.
+bool TiledRunner::is_read_once(const Dims& strides) const {
+  for (size_t loop = 0; loop < loops_.size(); ++loop)
+    if (loops_[loop] > 1 && strides[loop] == 0) return false;
+  return true;
+}
+
+void TiledRunner::place_packings(const kernel::TiledStep& step, const Constants& constants) {
   for (Packing& packing : packings_) {
     packing.primitive = plans_.front()->primitive(packing.op);
     for (size_t loop = row_loop_; loop-- > 0;) {
@@ -109,8 +138,8 @@ void TiledRunner::place_packings(const kernel::TiledStep& step, const ConstantOf
       packing.count *= loops_[loop];
     }
     packing.bytes = aligned(packing.primitive->packed_bytes());
-    if (packing.bytes > 0)
-      packing.constant = constant_of(step.args[packing.input], static_cast<size_t>(packing.count) * packing.bytes);
+    if (packing.bytes == 0 || !constants.contains(step.args[packing.input])) continue;
+    packing.constant = constants.add(step.args[packing.input], static_cast<size_t>(packing.count) * packing.bytes);
   }
   choose_wave();
   for (Packing& packing : packings_) {
@@ -220,11 +249,12 @@ char* TiledRunner::packed(size_t index, std::span<void* const> args, char* scrat
 void TiledRunner::run(std::span<void* const> args, char* scratch, const Executor& executor, PackedConstants* constants) const {
   const Executor team = executor.at_most(slots_);
   const int64_t blocks = count_of(loops_) / outer_;
+  const TileLengths::Found lengths = lengths_ ? lengths_->look(args, scratch + lengths_at_, team) : TileLengths::Found{};
   for (int64_t first = 0; first < outer_; first += wave_) {
     const int64_t last = std::min(first + wave_, outer_) - 1;
     std::array<char*, kInlineArgs> weights;
     for (size_t p = 0; p < packings_.size(); ++p) weights[p] = packed(p, args, scratch, first, last, team, constants);
-    const Run run{args, {weights.data(), packings_.size()}, scratch};
+    const Run run{args, {weights.data(), packings_.size()}, scratch, lengths};
     if (!sums_.empty()) {
       run_entries(run, first, last, team);
       continue;
@@ -302,7 +332,8 @@ void TiledRunner::finish(const Run& run, int64_t outer, char* sums, int thread) 
 void TiledRunner::run_tile(const Run& run, const Entries& entries, char* sums, int thread) const {
   std::array<void*, 2 * kInlineArgs> pointers;
   std::array<int64_t, kInlineArgs> origins;
-  const auto& [args, packed, scratch] = run;
+  const auto& args = run.args;
+  const auto& packed = run.packed;
   // Inputs, positions of first elements, packed weights, outputs.
   const size_t between = tile_origins_.size() + packed.size();
   for (size_t a = 0; a < args.size(); ++a)
@@ -320,10 +351,13 @@ void TiledRunner::run_tile(const Run& run, const Entries& entries, char* sums, i
   }
   const std::span<const void* const> inputs(pointers.data(), inputs_ + between);
   const std::span<void* const> outputs(pointers.data() + inputs.size(), args.size() - inputs_);
-  plan_of(entries).run(inputs, outputs, scratch_of(run, thread), Executor(1), nullptr);
+  plan_of(run, entries).run(inputs, outputs, scratch_of(run, thread), Executor(1), nullptr);
 }
 
-const PlanRunner& TiledRunner::plan_of(const Entries& entries) const {
+const PlanRunner& TiledRunner::plan_of(const Run& run, const Entries& entries) const {
+  if (lengths_) {
+    if (const std::optional<size_t> length = lengths_->length_of(run.lengths, entries)) return *shorter_plans_[*length];
+  }
   const bool has_less_rows = has_less_rows_ && entries[row_loop_] + 1 == loops_[row_loop_];
   const bool has_less_columns = has_less_columns_ && entries[loops_.size() - 1] + 1 == loops_.back();
   return *plans_[(has_less_columns ? (has_less_rows_ ? 2U : 1U) : 0U) + (has_less_rows ? 1U : 0U)];

@@ -5,20 +5,25 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backends/cpu/run/plan_runner.h"
+#include "backends/cpu/run/tile_lengths.h"
 #include "interface/logical_tensor.h"
 
 namespace lamina::cpu {
 
 class TiledRunner {
  public:
-  // Returns the index of an arg among the weights that are packed once; -1 for others.
-  using ConstantOf = std::function<int(const kernel::Binding& arg, size_t bytes)>;
-  TiledRunner(const kernel::TiledStep& step, const StepCompiler& compiler, const ConstantOf& constant_of);
+  // The weights that are packed by the first execution only.
+  struct Constants {
+    std::function<bool(const kernel::Binding& arg)> contains;
+    std::function<int(const kernel::Binding& arg, size_t bytes)> add;  // returns its number
+  };
+  TiledRunner(const kernel::TiledStep& step, const StepCompiler& compiler, const Constants& constants);
 
   void run(std::span<void* const> args, char* scratch, const Executor& executor, PackedConstants* constants) const;
   size_t scratch_bytes() const { return threads_at_ + static_cast<size_t>(slots_) * thread_bytes_; }
@@ -39,8 +44,10 @@ class TiledRunner {
     int constant;                // -1: packed by every execution
   };
 
-  void list_packings(const kernel::TiledStep& step, TileUse& use);
-  void place_packings(const kernel::TiledStep& step, const ConstantOf& constant_of);
+  void list_packings(const kernel::TiledStep& step, const Constants& constants, TileUse& use);
+  void add_shorter_plans(const kernel::TiledStep& step, const StepCompiler& compiler, TileUse& use);
+  void place_packings(const kernel::TiledStep& step, const Constants& constants);
+  bool is_read_once(const Dims& strides) const;
   void choose_wave();
   int64_t number_of(const Packing& packing, int64_t outer) const;
   char* packed(size_t packing, std::span<void* const> args, char* scratch, int64_t first, int64_t last, const Executor& team,
@@ -58,10 +65,11 @@ class TiledRunner {
     std::span<void* const> args;
     std::span<char* const> packed;
     char* scratch;
+    TileLengths::Found lengths = {};
   };
   // `sums`: the sums of the tile's entry that are not in place.
   void run_tile(const Run& run, const Entries& entries, char* sums, int thread) const;
-  const PlanRunner& plan_of(const Entries& entries) const;
+  const PlanRunner& plan_of(const Run& run, const Entries& entries) const;
   char* scratch_of(const Run& run, int thread) const {
     return run.scratch + threads_at_ + static_cast<size_t>(thread) * thread_bytes_;
   }
@@ -91,6 +99,9 @@ class TiledRunner {
   std::vector<Dims> tile_origins_;  // per additional input of a tile, and loop: positions from one entry or block to the next
   std::vector<Dims> strides_;       // per arg and loop: bytes from one entry or block to the next
   std::vector<std::unique_ptr<const PlanRunner>> plans_;
+  std::vector<std::unique_ptr<const PlanRunner>> shorter_plans_;  // per length
+  std::optional<TileLengths> lengths_;
+  size_t lengths_at_ = 0;  // offset in scratch
   std::vector<Sum> sums_;
   std::unique_ptr<const PlanRunner> finish_;  // null: all sums are in place
   // the thread that runs the entry finishes it; else all threads do, after its segments

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "backends/cpu/library/library_check.h"
 #include "kernels/plan.h"
@@ -14,6 +16,7 @@ namespace lamina::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
 
@@ -224,6 +227,158 @@ TEST(TiledPlan, ManyKeysArePackedAFewHeadsAtATime) {
       expect_tiled(attention({.q = {1, 64, 33, 128}, .k = {1, 64, 1024, 128}, .v = {1, 64, 1024, 128}}), 2e-4);
   EXPECT_LT(run.info.workspace_bytes, 48u << 20);
   expect_tiled(attention({.q = {2, 24, 33, 128}, .k = {2, 1, 1024, 128}, .v = {2, 24, 1024, 128}}), 2e-4);
+}
+
+// ---- few rows
+
+// Rows of heads that share keys and values are one tile, and no tile packs keys or values that it alone reads.
+TEST(TiledPlan, HeadsThatShareKeysDecodeTogether) {
+  for (const int64_t queries : {1, 2, 4}) {
+    const LibraryRun run = expect_tiled(
+        attention({.q = {2, 4, 6, queries, 32}, .k = {2, 4, 1, 90, 32}, .v = {2, 4, 1, 90, 48}, .has_mask = false}), 1e-5);
+    ASSERT_FALSE(run.info.kernel_texts.empty());
+    EXPECT_THAT(run.info.kernel_texts[0], HasSubstr("tile of 6 rows, 8 tiles"));
+    for (const std::string& kernel : run.info.kernels) EXPECT_THAT(kernel, Not(HasSubstr("weights packed")));
+  }
+}
+
+// A query alone has the bits that it has among others.
+TEST(TiledPlan, AQueryAloneHasItsBits) {
+  const Dims keys{1, 8, 300, 32};
+  const LibraryRun many = expect_tiled(attention({.q = {1, 8, 100, 32}, .k = keys, .v = keys}), 1e-5);
+  std::map<uint64_t, Buffer> given;
+  for (const LogicalTensor& tensor : many.inputs) given[tensor.id] = many.buffers.at(tensor.id);
+  Buffer& queries = given.at(many.inputs[0].id);
+  for (size_t head = 0; head < 8; ++head)  // the first query of each head
+    std::copy_n(queries.begin() + static_cast<std::ptrdiff_t>(head * 100 * 32 * 4), 32 * 4,
+                queries.begin() + static_cast<std::ptrdiff_t>(head * 32 * 4));
+  queries.resize(size_t{8} * 32 * 4);
+  const LibraryRun one = expect_library_matches_reference(attention({.q = {1, 8, 1, 32}, .k = keys, .v = keys}), 1e-5, given);
+  const std::vector<double> all = elements(many.outputs[0], many.buffers.at(many.outputs[0].id)),
+                            first = elements(one.outputs[0], one.buffers.at(one.outputs[0].id));
+  for (size_t head = 0; head < 8; ++head)
+    EXPECT_TRUE(std::equal(first.begin() + static_cast<std::ptrdiff_t>(head * 32),
+                           first.begin() + static_cast<std::ptrdiff_t>(head * 32 + 32),
+                           all.begin() + static_cast<std::ptrdiff_t>(head * 100 * 32)))
+        << "head " << head;
+}
+
+// ---- causal masks
+
+struct Causal {
+  Dims q = {1, 8, 300, 32}, kv = {1, 8, 300, 32};
+  DataType dtype = f32;
+  bool is_strict = false, keeps_hidden_first = false;
+  double offset = 0;            // a number that is known
+  bool has_offsets = false;     // two integers that are known when the graph runs
+  bool hidden_is_known = true;  // -infinity
+};
+
+Graph causal(const Causal& c) {
+  GraphBuilder g;
+  const auto q = g.input(c.dtype, c.q), k = g.input(c.dtype, c.kv), v = g.input(c.dtype, c.kv);
+  auto scores = g.op(OpKind::MatMul, {q, k}, {{"transpose_b", true}}, f32);
+  scores = g.op(OpKind::Multiply, {scores, g.number(0.125)});
+  auto row = g.op(OpKind::GenIndex, {scores}, {{"axis", int64_t{-2}}}, DataType::s32);
+  const auto column = g.op(OpKind::GenIndex, {scores}, {{"axis", int64_t{-1}}}, DataType::s32);
+  if (c.offset != 0) row = g.op(OpKind::Add, {row, g.number(c.offset, DataType::s32)});
+  if (c.has_offsets) row = g.op(OpKind::Subtract, {g.op(OpKind::Add, {row, g.scalar(DataType::s32)}), g.scalar(DataType::s32)});
+  const auto hidden = c.hidden_is_known ? g.number(-INFINITY) : g.scalar(f32);
+  if (c.keeps_hidden_first) {
+    const auto is_hidden = g.op(c.is_strict ? OpKind::GreaterEqual : OpKind::Greater, {column, row}, {}, DataType::boolean);
+    scores = g.op(OpKind::Select, {is_hidden, hidden, scores}, {}, f32);
+  } else {
+    const auto seen = g.op(c.is_strict ? OpKind::Less : OpKind::LessEqual, {column, row}, {}, DataType::boolean);
+    scores = g.op(OpKind::Select, {seen, scores, hidden}, {}, f32);
+  }
+  const auto weights = g.op(OpKind::SoftMax, {scores}, {{"axis", int64_t{-1}}, {"mode", std::string("inf_as_zero")}}, c.dtype);
+  g.op(OpKind::MatMul, {weights, v});
+  return g.finish();
+}
+
+template <typename T>
+Buffer buffer_of(const std::vector<T>& values) {
+  Buffer buffer(values.size() * sizeof(T));
+  std::memcpy(buffer.data(), values.data(), buffer.size());
+  return buffer;
+}
+
+// The inputs of `graph` that are numbers: known ones, and others.
+std::map<uint64_t, Buffer> numbers_of(const Graph& graph, const std::vector<int32_t>& offsets = {}, float hidden = 0) {
+  std::map<uint64_t, Buffer> given;
+  size_t offset = 0;
+  for (const ValueIndex value : graph.inputs()) {
+    const LogicalTensor& tensor = graph.tensor(value);
+    if (tensor.rank() != 0) continue;
+    const std::optional<double>& known = graph.value(value).constant;
+    given[tensor.id] = tensor.dtype == f32
+                           ? buffer_of(std::vector{known ? static_cast<float>(*known) : hidden})
+                           : buffer_of(std::vector{known ? static_cast<int32_t>(*known) : offsets.at(offset++)});
+  }
+  return given;
+}
+
+// Runs the graph in tiles that leave out hidden columns, and compares with all columns, step by step.
+void expect_columns_left_out(const Causal& c, const std::vector<int32_t>& offsets = {}, float hidden = 0) {
+  const Graph graph = causal(c);
+  const LibraryRun run = expect_library_matches_reference(graph, 1e-4, numbers_of(graph, offsets, hidden));
+  ASSERT_FALSE(run.info.kernel_texts.empty());
+  EXPECT_THAT(run.info.kernel_texts[0], HasSubstr("which leave out hidden columns"));
+  EXPECT_TRUE(run_untiled(graph, run)[0] == run.buffers.at(run.outputs[0].id));
+}
+
+TEST(CausalTiles, HaveTheBitsOfAllColumns) {
+  expect_columns_left_out({});
+  expect_columns_left_out({.is_strict = true});
+  expect_columns_left_out({.keeps_hidden_first = true});
+  expect_columns_left_out({.is_strict = true, .keeps_hidden_first = true});
+  expect_columns_left_out({.q = {1, 8, 200, 32}, .kv = {1, 8, 500, 32}, .offset = 300});
+  expect_columns_left_out({.q = {1, 8, 300, 32}, .kv = {1, 8, 200, 32}, .offset = -40});
+  expect_columns_left_out({.q = {1, 2, 4, 300, 32}, .kv = {1, 2, 1, 300, 32}});
+  expect_columns_left_out({.q = {1, 1, 300, 16}, .kv = {1, 1, 5000, 16}, .offset = 4200});  // sums in blocks of 4096
+}
+
+// Their products may be another library's, which has other bits for other numbers of columns: then all columns are computed.
+TEST(CausalTiles, HaveTheBitsOfAllColumnsInSixteenBits) {
+  for (const DataType dtype : {bf16, f16}) {
+    const Graph graph = causal({.dtype = dtype});
+    const LibraryRun run = expect_library_matches_reference(graph, dtype == bf16 ? 2e-2 : 3e-3, numbers_of(graph));
+    if (!rows_are_their_own(run)) continue;
+    EXPECT_TRUE(run_untiled(graph, run)[0] == run.buffers.at(run.outputs[0].id));
+    const bool are_generated = std::none_of(run.info.kernels.begin(), run.info.kernels.end(),
+                                            [](const std::string& kernel) { return kernel.starts_with("matmul "); });
+    const bool leave_out = std::any_of(run.info.kernel_texts.begin(), run.info.kernel_texts.end(), [](const std::string& text) {
+      return text.find("which leave out hidden columns") != std::string::npos;
+    });
+    EXPECT_EQ(leave_out, are_generated);
+  }
+}
+
+// Offsets and the number that hides are known only when the tiles run. With another number than -infinity all columns count.
+TEST(CausalTiles, ReadNumbersWhenTheyRun) {
+  const Causal c{.q = {1, 8, 200, 32}, .kv = {1, 8, 500, 32}, .has_offsets = true, .hidden_is_known = false};
+  for (const float hidden : {-INFINITY, -2.0f}) {
+    SCOPED_TRACE(hidden);
+    expect_columns_left_out(c, {500, 200}, hidden);
+    expect_columns_left_out(c, {0, 350}, hidden);
+    expect_columns_left_out(c, {0, 1 << 30}, hidden);  // all are hidden
+  }
+}
+
+// A zero of the softmax times infinity is NaN.
+TEST(CausalTiles, ComputeAllColumnsIfAValueIsNotFinite) {
+  for (const float number : {INFINITY, -INFINITY, NAN}) {
+    const Graph graph = causal({});
+    std::map<uint64_t, Buffer> given = numbers_of(graph);
+    std::vector<float> values(size_t{8} * 300 * 32, 0.5f);
+    values[size_t{3} * 300 * 32 + 299 * 32 + 7] = number;
+    given[graph.tensor(graph.ops().back().inputs[1]).id] = buffer_of(values);
+    const LibraryRun run = expect_library_matches_reference(graph, 1e-4, given);
+    const std::vector<double> dst = elements(run.outputs[0], run.buffers.at(run.outputs[0].id));
+    EXPECT_TRUE(std::isnan(dst[size_t{3} * 300 * 32 + 7]));
+    EXPECT_FALSE(std::isnan(dst[size_t{2} * 300 * 32 + 7]));
+    EXPECT_TRUE(run_untiled(graph, run)[0] == run.buffers.at(run.outputs[0].id));
+  }
 }
 
 TEST(TiledPlan, GatedProducts) {

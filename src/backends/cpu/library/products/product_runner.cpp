@@ -299,12 +299,21 @@ void ProductRunner::for_each_panel(const Unit& unit, const Visit& visit) const {
 ProductRunner::Panel ProductRunner::panel_of(const Unit& unit, int64_t column, int64_t columns) const {
   Panel panel{column, columns, unit.at.weights, stack_.weights.row_stride * weights_bytes_};
   if (weights_.are_packed_ahead) {
-    panel.to_next_k = code_of(panel.columns).columns * entries_ * weights_bytes_;
-    panel.weights += column * k_ * entries_ * weights_bytes_ + unit.first_k * panel.to_next_k;
+    const int64_t packed_k = weights_.packed_k > 0 ? parts(weights_.packed_k, entries_) : k_;
+    panel.to_next_k = packed_columns(column) * entries_ * weights_bytes_;
+    panel.weights += column * packed_k * entries_ * weights_bytes_ + unit.first_k * panel.to_next_k;
   } else {
     panel.weights += unit.first_k * entries_ * panel.to_next_k + column * stack_.weights.column_stride * weights_bytes_;
   }
   return panel;
+}
+
+// Of the panel that was packed with this first column.
+int64_t ProductRunner::packed_columns(int64_t column) const {
+  if (weights_.source != nullptr) return columns_;
+  const int64_t lanes = columns_ / schedule_.vectors;
+  const int64_t rest = (weights_.packed_n > 0 ? weights_.packed_n : stack_.n) - column;
+  return std::min(parts(rest, lanes) * lanes, columns_);
 }
 
 void ProductRunner::copy(const Unit& unit, const Rows& rows, int64_t slot) const {

@@ -35,6 +35,9 @@ class PanelSource {
 struct ProductWeights {
   bool are_packed_ahead = false;        // `run` gets those that `pack` wrote
   const PanelSource* source = nullptr;  // must outlive the runner; the schedule copies panels
+  // Extents of the matrix that `pack` wrote, whose first entries the product reads; 0: those of the product. The schedule has
+  // the vectors of the one that packed it.
+  int64_t packed_k = 0, packed_n = 0;
 };
 
 class ProductRunner {
@@ -48,6 +51,7 @@ class ProductRunner {
   ProductRunner& operator=(const ProductRunner&) = delete;
 
   const ProductSchedule& schedule() const { return schedule_; }
+  const kernel::MatmulStack& matrices() const { return stack_; }
   size_t scratch_bytes() const { return static_cast<size_t>(threads_) * thread_bytes_; }
   // `scratch`: scratch_bytes() bytes, 64-byte aligned. `bias` may be null if there is none.
   void run(const void* src, const void* weights, const void* bias, void* dst, void* scratch, const Executor& executor) const;
@@ -99,6 +103,7 @@ class ProductRunner {
   template <typename Visit>
   void for_each_panel(const Unit& unit, const Visit& visit) const;
   Panel panel_of(const Unit& unit, int64_t column, int64_t columns) const;
+  int64_t packed_columns(int64_t column) const;
   // Copies what the schedule copies, to a slot of scratch memory, and where it is then.
   void copy(const Unit& unit, const Rows& rows, int64_t slot) const;
   void copy(const Unit& unit, const Panel& panel, int64_t slot) const;

@@ -42,19 +42,25 @@ class Product final : public Primitive {
   void pack(std::span<void* const> args, void* packed, void* /*scratch*/, const Executor& executor) const override {
     runner_.pack(args[1], packed, executor);
   }
+  bool sums_in_order() const override { return true; }
 
  private:
   Product(Contraction contraction, size_t ports, const PrimitiveUse& use, const Product* like, const Machine& machine)
       : swaps_factors_(is_better_transposed(contraction, machine)),
         runner_(swaps_factors_ ? kernel::transposed(contraction) : contraction, machine,
-                schedule_for(contraction, use, like, machine), use.threads, {.are_packed_ahead = packs_ahead(use, like)}),
+                schedule_for(contraction, use, like, machine), use.threads, weights_for(use, like)),
         has_bias_(contraction.matrices.has_bias),
         ports_(ports),
         name_(join("product, ", describe(runner_.schedule()), packs_ahead(use, like) ? ", weights packed" : "")) {}
 
   // The factor that is packed is the step's input 1.
   bool packs_ahead(const PrimitiveUse& use, const Product* like) const {
-    return like != nullptr ? like->packed_bytes() > 0 : use.packs_weights && !swaps_factors_;
+    return like != nullptr ? like->packed_bytes() > 0 : use.packs_weights && !use.reads_packed_once && !swaps_factors_;
+  }
+  ProductWeights weights_for(const PrimitiveUse& use, const Product* like) const {
+    ProductWeights weights{.are_packed_ahead = packs_ahead(use, like)};
+    if (like != nullptr) weights.packed_k = like->runner_.matrices().k, weights.packed_n = like->runner_.matrices().n;
+    return weights;
   }
   ProductSchedule schedule_for(const Contraction& contraction, const PrimitiveUse& use, const Product* like,
                                const Machine& machine) const {
