@@ -25,12 +25,12 @@ def _attention(node: Node, q: Any, k: Any, v: Any, mask: Any, bias: Any) -> Any:
     total = node.shape(k)[2]
     scale = node.attribute("scale", 0.0) or 1 / math.sqrt(size)
     scores = node.op("Multiply", [node.op("MatMul", [q, k], transpose_b=True), node.scalar(scale, q)])
-    causal = None
-    if node.attribute("unidirectional", 0):
-        hidden = numpy.triu(numpy.ones((length, total), bool), total - length + 1)
-        causal = node.array(numpy.where(hidden, -math.inf, 0.0), q.dtype)
-    for term in (_bias_of(node, mask, batch, length, total, q.dtype), bias, causal):
+    for term in (_bias_of(node, mask, batch, length, total, q.dtype), bias):
         scores = sum_of(node, scores, term)
+    if node.attribute("unidirectional", 0):
+        row, column = (node.op("GenIndex", [scores], axis=axis) for axis in (-2, -1))
+        seen = node.op("GreaterEqual", [node.op("Add", [row, node.scalar(total - length, row)]), column])
+        scores = node.op("Select", [seen, scores, node.scalar(-math.inf, scores)])
     weights = node.op("SoftMax", [scores], axis=-1, mode="inf_as_zero", outputs=(True, False))[0]
     made = node.transpose(node.op("MatMul", [weights, v]), [0, 2, 1, 3])
     return node.reshape(made, [batch, length, heads * node.shape(v)[3]])

@@ -7,9 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch._subclasses.fake_tensor import unset_fake_temporarily
-
 from lamina.torch.lowering import Lowering
 from lamina.torch.nodes import Args, Refused, dtype_of
 from lamina.torch.rules import operand, result_type, wide_type
@@ -100,11 +97,9 @@ def scores_of(l: Lowering, a: Args, q: Any, k: Any) -> Any:
     scale = a.scale if a.scale is not None else q.shape[-1] ** -0.5
     scores = l.op("Multiply", [l.op("MatMul", [q, k], dtype=dtype, transpose_b=True), l.constant(float(scale), dtype)])
     if a.is_causal:
-        rows, columns = scores.shape[-2:]
-        with unset_fake_temporarily():
-            hidden = torch.ones(rows, columns, dtype=torch.bool).triu(1)
-            mask = torch.zeros(rows, columns).masked_fill(hidden, -math.inf)
-        scores = l.op("Add", [scores, l.cast(l.known_tensor(f"causal_{rows}_{columns}", mask), dtype)])
+        row, column = (l.op("GenIndex", [scores], dtype="s32", axis=axis) for axis in (-2, -1))
+        seen = l.op("GreaterEqual", [row, column], dtype="boolean")
+        scores = l.op("Select", [seen, scores, l.constant(-math.inf, dtype)], dtype=dtype)
     if a.attn_mask is not None:
         mask = l.tensor(a.attn_mask, dtype)
         scores = l.op("Add", [scores, mask if len(q.shape) == 4 else by_shared_heads(l, mask, q.shape[1])])
