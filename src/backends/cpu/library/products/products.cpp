@@ -46,7 +46,7 @@ class Product final : public Primitive {
 
  private:
   Product(Contraction contraction, size_t ports, const PrimitiveUse& use, const Product* like, const Machine& machine)
-      : swaps_factors_(is_better_transposed(contraction, machine)),
+      : swaps_factors_(!is_packed(like) && is_better_transposed(contraction, machine)),
         runner_(swaps_factors_ ? kernel::transposed(contraction) : contraction, machine,
                 schedule_for(contraction, use, like, machine), use.threads, weights_for(use, like)),
         has_bias_(contraction.matrices.has_bias),
@@ -54,8 +54,9 @@ class Product final : public Primitive {
         name_(join("product, ", describe(runner_.schedule()), packs_ahead(use, like) ? ", weights packed" : "")) {}
 
   // The factor that is packed is the step's input 1.
+  static bool is_packed(const Product* like) { return like != nullptr && like->packed_bytes() > 0; }
   bool packs_ahead(const PrimitiveUse& use, const Product* like) const {
-    return like != nullptr ? like->packed_bytes() > 0 : use.packs_weights && !use.reads_packed_once && !swaps_factors_;
+    return like != nullptr ? is_packed(like) : use.packs_weights && !use.reads_packed_once && !swaps_factors_;
   }
   ProductWeights weights_for(const PrimitiveUse& use, const Product* like) const {
     ProductWeights weights{.are_packed_ahead = packs_ahead(use, like)};
