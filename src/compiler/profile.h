@@ -32,7 +32,7 @@ class Profile {
   struct PartitionTimes {
     std::string label;
     std::vector<StepWork> steps;
-    size_t order = 0;  // of the first execution, among the partitions
+    size_t order = 0;                        // of the first execution, among the partitions
     std::vector<Execution> executions = {};  // the first kKept ones
     int64_t count = 0;                       // of all
   };
