@@ -154,6 +154,7 @@ const std::map<std::string, std::string> kExceptions{
     {"interface/older_names.cpp", "what ops and attributes were called in dumps of earlier versions"},
     {"passes/tiling/quantized_product.cpp",
      "the two forms of Dequantize, and which axis of a library op's weights its scales run along"},
+    {"passes/tiling/causal_mask.cpp", "recognises a causal mask that is written out in small ops"},
     {"passes/tiling/post_ops.cpp", "the operations through which an operand's scale moves, and the one that makes NaN"},
     {"gpu/emit/emit_matmul.cpp", "names of a program's variables, which are those of the ports"},
     {"passes/canonicalize.cpp", "rewrites single kinds into others, port by port"},
