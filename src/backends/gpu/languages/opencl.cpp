@@ -11,7 +11,7 @@ const Language languages::opencl{
         "#if LM_F64\n"
         "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
         "#endif\n",
-    .function = "static",
+    .function = "static inline __attribute__((always_inline))",  // PoCL gives local memory to kernels alone
     .kernel = "__attribute__((reqd_work_group_size(size, 1, 1))) kernel void",
     .global = "global",
     .shared = "local",
