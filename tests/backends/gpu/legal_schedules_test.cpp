@@ -209,6 +209,22 @@ TEST(GpuLegalSchedules, GiveTheSameBits) {
   }
 }
 
+// Many groups, several lanes a thread: the folds of lanes are functions that PoCL's compiler does not inline by itself, and it
+// gives local memory to a group only where a kernel itself uses it.
+TEST(GpuLegalSchedules, GroupsThatRunTogetherShareNoLocalMemory) {
+  std::string why;
+  const std::shared_ptr<gpu::Device>& device = test_device(why);
+  if (device == nullptr) GTEST_SKIP() << why;
+  const Kernel kernel = first_kernel_of(norm_graph(bf16, 300, 2048));
+  const Schedule usual = gpu::choose_schedule(kernel, device->limits());
+  Schedule halved = usual;
+  halved.team = gpu::sum_order(kernel).lanes / 2;
+  ASSERT_TRUE(gpu::legal_schedules(kernel, device->limits()).contains(halved)) << gpu::describe(halved);
+  const Memory initial = memory_of(kernel);
+  const uint64_t expected = digest(kernel, run(device, kernel, usual, initial));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(digest(kernel, run(device, kernel, halved, initial)), expected) << "run " << i;
+}
+
 // ---- the order of summation
 
 // The number of rows and their strides decide no bits.

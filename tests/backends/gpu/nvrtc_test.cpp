@@ -44,16 +44,18 @@ Usage usage_of(const std::string& log) {
   return usage;
 }
 
+// An image with ptxas's report. NVRTC 12.9 and newer keeps images where there is a driver, and has no report for one it finds.
+cuda::Image image_of(const cuda::NvrtcApi& nvrtc, const KernelSource& source, int capability) {
+  setenv("CUDA_CACHE_DISABLE", "1", 1);
+  return cuda::compile(nvrtc, source.symbol, source.text, capability);
+}
+
 // PTX shows accesses and atomics: NVRTC emits it for a device newer than all that it knows.
 std::string ptx_of(const cuda::NvrtcApi& nvrtc, const KernelSource& source) {
   return cuda::compile(nvrtc, source.symbol, source.text, 999).data;
 }
 
-// NVRTC 12.9 and newer keeps images where there is a driver, and has no report for one that it finds.
-class NvrtcNorms : public ::testing::TestWithParam<std::tuple<int, DataType>> {
- protected:
-  static void SetUpTestSuite() { setenv("CUDA_CACHE_DISABLE", "1", 0); }
-};
+class NvrtcNorms : public ::testing::TestWithParam<std::tuple<int, DataType>> {};
 
 TEST_P(NvrtcNorms, DoNotSpillUpTo16384) {
   LAMINA_NVRTC_OR_SKIP(nvrtc);
@@ -64,7 +66,7 @@ TEST_P(NvrtcNorms, DoNotSpillUpTo16384) {
          {norm_graph(dtype, 128, size), norm_backward_graph(dtype, 128, size), residual_norm_graph(dtype, 128, size)}) {
       const kernel::Kernel kernel = first_kernel_of(graph);
       const KernelSource source = cuda_source(kernel);
-      const cuda::Image image = cuda::compile(*nvrtc, source.symbol, source.text, capability);
+      const cuda::Image image = image_of(*nvrtc, source, capability);
       const Usage usage = usage_of(image.log);
       SCOPED_TRACE(join(kernel.name, " of ", size, " on sm_", capability));
       EXPECT_FALSE(image.data.empty());
@@ -88,7 +90,7 @@ TEST_P(NvrtcNorms, OfLongRowsCompileForEverySchedule) {
       const DeviceLimits limits{.compute_units = units};
       EXPECT_EQ(choose_schedule(kernel, limits).split, units > 8);
       const KernelSource source = cuda_source(kernel, true, limits);
-      const cuda::Image image = cuda::compile(*nvrtc, source.symbol, source.text, capability);
+      const cuda::Image image = image_of(*nvrtc, source, capability);
       const Usage usage = usage_of(image.log);
       SCOPED_TRACE(join(kernel.name, " on sm_", capability, ", ", units, " compute units"));
       EXPECT_EQ(usage.kernels, static_cast<int>(source.symbols.size())) << image.log;
@@ -156,7 +158,7 @@ TEST(Nvrtc, MatrixProductsNeitherSpillNorUseDoubles) {
         const KernelSource source = emit_matmul(choose_form(stack, {}), languages::cuda);
         SCOPED_TRACE(join(name_of(dtype), ", ", rows, " rows, ", row_stride, " apart"));
         for (const int capability : {80, 90, 100}) {
-          const cuda::Image image = cuda::compile(*nvrtc, source.symbol, source.text, capability);
+          const cuda::Image image = image_of(*nvrtc, source, capability);
           EXPECT_EQ(usage_of(image.log).kernels, 1) << image.log;
           EXPECT_EQ(usage_of(image.log).spills, 0) << image.log;
           EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;

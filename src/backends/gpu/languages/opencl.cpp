@@ -1,4 +1,5 @@
-// OpenCL C 1.2.
+// OpenCL C 1.2. Every function is inlined: if one that is not uses a kernel's local array, PoCL makes the array static, and
+// all work-groups share it.
 #include "backends/gpu/languages/language.h"
 
 namespace lamina::gpu {
@@ -11,7 +12,7 @@ const Language languages::opencl{
         "#if LM_F64\n"
         "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
         "#endif\n",
-    .function = "static inline __attribute__((always_inline))",  // PoCL gives local memory to kernels alone
+    .function = "static inline __attribute__((always_inline))",
     .kernel = "__attribute__((reqd_work_group_size(size, 1, 1))) kernel void",
     .global = "global",
     .shared = "local",
