@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backends/gpu/cuda/blas_lt.h"
 #include "backends/gpu/emit/emit_matmul.h"
 #include "backends/gpu/gpu_check.h"
 #include "support/graph_builder.h"
@@ -14,6 +15,10 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
+
+// For what holds of generated programs alone.
+#define LAMINA_GENERATED_OR_SKIP \
+  if (gpu::cuda::asks_for_blas_lt()) GTEST_SKIP() << "LAMINA_CUBLASLT=1: cuBLASLt runs the products, not a generated program"
 
 struct Case {
   Dims src, weights;
@@ -212,6 +217,7 @@ TEST(GpuMatmul, ANanStaysInItsRow) {
 // The first rows of a product equal the product of the first rows, with and without a batch.
 TEST(GpuMatmul, ARowsBitsAreItsOwn) {
   LAMINA_GPU_OR_SKIP(gpu);
+  LAMINA_GENERATED_OR_SKIP;
   for (const DataType dtype : {f32, bf16, f16}) {
     for (const int64_t k : {64, 777}) {
       const WholeRun whole =
@@ -299,6 +305,7 @@ TEST(GpuMatmul, DequantisedIntegersAreMultipliedInF32) {
 
 TEST(GpuMatmul, TheSameFormIsCompiledOnce) {
   LAMINA_GPU_OR_SKIP(gpu);
+  LAMINA_GENERATED_OR_SKIP;
   const WholeRun first = expect_right(*gpu, {.src = {3, 21, 13}, .weights = {3, 13, 22}});
   EXPECT_TRUE(expect_right(*gpu, {.src = {5, 99, 17}, .weights = {5, 17, 130}}).info.from_cache);
   EXPECT_THAT(first.info.kernels, ElementsAre("lamina_matmul_f32"));
