@@ -155,13 +155,17 @@ void KernelRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
                  kColumnLanes * schedule_.column_threads, views, {&blocks, 1});
 }
 
-// Runs phase after phase. Each row is shared by enough groups to fill the device a few times over.
+// Runs phase after phase. Each row is shared by enough groups to fill the device a few times over. A group whose sums of
+// columns are in registers has one block.
 void KernelRunner::run_split(const Module& module, void* stream, std::span<const BufferView> views) const {
   const size_t phases = source_.symbols.size() - (columns_ > 0 ? 1 : 0);
   for (size_t phase = 0; phase < phases; ++phase) {
-    const int64_t groups = row_groups(columns_ > 0 && phase + 1 == phases);
+    const bool sums_columns = columns_ > 0 && phase + 1 == phases;
+    const int64_t groups = row_groups(sums_columns);
     const int64_t blocks = (row_size_ + order_.block() - 1) / order_.block();
-    const int64_t wanted = std::clamp<int64_t>(tuning::kGroupsPerUnit * limits_.compute_units / groups, 1, blocks);
+    const int64_t wanted = sums_columns && schedule_.column_registers
+                               ? blocks
+                               : std::clamp<int64_t>(tuning::kGroupsPerUnit * limits_.compute_units / groups, 1, blocks);
     const int64_t span = (blocks + wanted - 1) / wanted * order_.block();
     auto& words = PerThread<KernelRunner, std::vector<int64_t>>::get();
     words = words_;

@@ -226,10 +226,11 @@ TEST(GpuSchedules, AreChosenByTheLengthOfTheRow) {
     return expect_gpu_is_right(*gpu, graph, 64).partitions.at(0).schedules.at(0);
   };
   EXPECT_EQ(schedule_of(layer_norm(f32, {9, 16})), "packed");
-  EXPECT_EQ(schedule_of(layer_norm(f32, {9, 256})), "warp");
+  EXPECT_EQ(schedule_of(layer_norm(f32, {9, 256})), "packed");
+  EXPECT_EQ(schedule_of(layer_norm(f32, {9, 512})), "warp");
   EXPECT_EQ(schedule_of(layer_norm(f32, {9, 2048})), "block");
   EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 16})), "packed columns");
-  EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 128})), "warp columns");
+  EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 512})), "warp columns");
   EXPECT_EQ(schedule_of(layer_norm_backward(f32, {40, 1024})), "block columns");
 }
 

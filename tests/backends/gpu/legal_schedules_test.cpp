@@ -113,6 +113,35 @@ TEST_P(GpuSchedulesOf, FollowTheDevice) {
   EXPECT_EQ(of_small.contains(chosen), chosen.group_size() <= 16) << gpu::describe(chosen);
 }
 
+// Four loads of 16 bytes are in flight if the registers suffice.
+TEST(GpuDefaultSchedule, GivesAThreadFourChunks) {
+  const auto chunks = [](const Graph& graph) {
+    const Kernel kernel = first_kernel_of(graph);
+    const Schedule chosen = gpu::choose_schedule(kernel, {});
+    EXPECT_EQ(chosen.column_registers, kernel.has_column_sum()) << kernel.name;
+    return gpu::chunks_of_thread(gpu::sum_order(kernel), chosen);
+  };
+  for (const DataType dtype : {f32, bf16}) {
+    for (const int64_t size : {256, 1024, 4096}) {
+      EXPECT_EQ(chunks(norm_graph(dtype, 64, size)), 4) << size;
+      EXPECT_EQ(chunks(residual_norm_graph(dtype, 64, size)), 4) << size;
+      EXPECT_EQ(chunks(norm_backward_graph(dtype, 64, size)), 4) << size;
+    }
+    EXPECT_EQ(chunks(norm_graph(dtype, 64, 65536)), 4);
+  }
+  EXPECT_EQ(chunks(norm_backward_graph(bf16, 64, 8192)), 2);  // four would leave 255 registers to 256 threads
+}
+
+// Each group has one block of the row for all rows of a partial sum.
+TEST(GpuDefaultSchedule, KeepsSumsOfColumnsOfSeveralBlocksInRegisters) {
+  for (const DataType dtype : {f32, bf16}) {
+    for (const int64_t rows : {8, 100000}) {
+      const Schedule chosen = gpu::choose_schedule(first_kernel_of(norm_backward_graph(dtype, rows, 65536)), {});
+      EXPECT_TRUE(chosen.split && chosen.column_registers) << gpu::describe(chosen);
+    }
+  }
+}
+
 // Values of fields that have run: numbers for any kernel, yes and no for each kernel.
 class Coverage {
  public:
@@ -216,12 +245,14 @@ TEST(GpuLegalSchedules, GroupsThatRunTogetherShareNoLocalMemory) {
   const std::shared_ptr<gpu::Device>& device = test_device(why);
   if (device == nullptr) GTEST_SKIP() << why;
   const Kernel kernel = first_kernel_of(norm_graph(bf16, 300, 2048));
-  const Schedule usual = gpu::choose_schedule(kernel, device->limits());
-  Schedule halved = usual;
-  halved.team = gpu::sum_order(kernel).lanes / 2;
-  ASSERT_TRUE(gpu::legal_schedules(kernel, device->limits()).contains(halved)) << gpu::describe(halved);
+  Schedule one_lane = gpu::choose_schedule(kernel, device->limits()), halved = one_lane;
+  one_lane.team = gpu::sum_order(kernel).lanes;
+  halved.team = one_lane.team / 2;
+  one_lane.rows_per_group = halved.rows_per_group = 1;
+  for (const Schedule& schedule : {one_lane, halved})
+    ASSERT_TRUE(gpu::legal_schedules(kernel, device->limits()).contains(schedule)) << gpu::describe(schedule);
   const Memory initial = memory_of(kernel);
-  const uint64_t expected = digest(kernel, run(device, kernel, usual, initial));
+  const uint64_t expected = digest(kernel, run(device, kernel, one_lane, initial));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(digest(kernel, run(device, kernel, halved, initial)), expected) << "run " << i;
 }
 

@@ -4,6 +4,7 @@
 
 #include "backends/gpu/emit/c_types.h"
 #include "backends/gpu/emit/emit_kernel.h"
+#include "backends/gpu/schedule/registers.h"
 #include "backends/gpu/schedule/tuning.h"
 
 namespace lamina::gpu {
@@ -11,17 +12,16 @@ namespace lamina::gpu {
 using kernel::Node;
 using kernel::NodeKind;
 
-// The number of groups that should be resident on a multiprocessor, so that some load while others reduce. With 1024 threads,
-// each has 64 registers. If a thread's values need more, half of the threads are resident. Kernels in double only need one
-// group.
-int Rows::resident_groups(int group_size) const {
+// The number of groups that should be resident on a multiprocessor, so that some load while others reduce: fewer if threads
+// need more registers. Kernels in double only need one group.
+int Rows::resident_groups() const {
   const bool light = static_cast<int64_t>(kernel_.nodes.size()) <= tuning::kFewNodes &&
                      std::none_of(kernel_.nodes.begin(), kernel_.nodes.end(),
                                   [](const Node& n) { return cost_of(n) == kernel::CostClass::function; });
   const bool many_addresses = schedule_.vector == 1 && e_.chunks() > tuning::kFewSteps;
-  const bool holds_much = !light || many_addresses || (schedule_.column_registers && schedule_.team < tuning::kWarp);
+  const int most = light && !many_addresses ? tuning::kThreadsOfFewRegisters : tuning::kThreadsOfManyRegisters;
   if (e_.wide) return 1;
-  return std::max(1, (holds_much ? tuning::kThreadsOfManyRegisters : tuning::kThreadsOfFewRegisters) / group_size);
+  return std::max(1, std::min(most, threads_with(registers_of(plan_, e_.order, schedule_))) / schedule_.group_size());
 }
 
 void Rows::begin_function(const std::string& suffix) {
@@ -37,8 +37,7 @@ void Rows::begin_function(const std::string& suffix) {
   }
   if (schedule_.split) parameters += ", const lm_s64 states, const lm_s64 span";
   e_.symbols.push_back(e_.symbol + suffix);
-  const int group_size = schedule_.group_size();
-  out_.open("LM_KERNEL(", group_size, ", ", resident_groups(group_size), ") ", e_.symbols.back(), "(", parameters, ")");
+  out_.open("LM_KERNEL(", schedule_.group_size(), ", ", resident_groups(), ") ", e_.symbols.back(), "(", parameters, ")");
 }
 
 void Rows::begin_columns_function() {
@@ -48,7 +47,8 @@ void Rows::begin_columns_function() {
   }
   e_.symbols.push_back(e_.symbol + "_columns");
   const int group_size = tuning::kColumnLanes * schedule_.column_threads;
-  out_.open("LM_KERNEL(", group_size, ", ", resident_groups(group_size), ") ", e_.symbols.back(), "(", parameters,
+  const int resident = e_.wide ? 1 : std::max(1, tuning::kThreadsOfManyRegisters / group_size);
+  out_.open("LM_KERNEL(", group_size, ", ", resident, ") ", e_.symbols.back(), "(", parameters,
             "LM_BUFFER partials, const lm_s64 partials_offset, const lm_s64 blocks)");
 }
 

@@ -22,7 +22,7 @@ class Rows : private Part {
   void emit_row_pointers();
 
  private:
-  int resident_groups(int group_size) const;
+  int resident_groups() const;
 
   ColumnSums& columns_;
 };

@@ -48,6 +48,12 @@ bool keeps_rows(const ScheduleContext& context, const Schedule& s) {
   return reduces(context.kernel) && is_one_block(context.kernel, context.order) && unrolls_chunks(context.order, s);
 }
 
+// Whether a thread's partial sums of columns may be in registers from row to row: it takes the same elements of each.
+bool keeps_column_sums(const ScheduleContext& context, const Schedule& s) {
+  return context.kernel.has_column_sum() && unrolls_chunks(context.order, s) &&
+         (s.split || is_one_block(context.kernel, context.order));
+}
+
 std::vector<int> column_threads(const ScheduleContext& context) {
   return powers_down_from(std::clamp(context.largest_group / tuning::kColumnLanes, 1, kColumnPlaces));
 }

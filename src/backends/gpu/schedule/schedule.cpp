@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/gpu/schedule/legal_schedules.h"
+#include "backends/gpu/schedule/registers.h"
 #include "backends/gpu/schedule/tuning.h"
 #include "backends/schedule/schedule_text.h"
 #include "kernels/builder.h"
@@ -16,8 +17,8 @@ using kernel::Kernel;
 
 bool is_crowded(const Schedule& schedule) { return schedule.group_size() >= tuning::kMaxGroup; }
 
-int elements_of_thread(const SumOrder& order, const Schedule& schedule) {
-  return order.chunk * chunks_of_thread(order, schedule);
+int64_t column_sums(const Kernel& kernel) {
+  return std::count_if(kernel.args.begin(), kernel.args.end(), [](const Arg& arg) { return arg.column; });
 }
 
 void choose_transposed_team(const SumOrder& order, int largest, Schedule& schedule) {
@@ -28,25 +29,50 @@ void choose_transposed_team(const SumOrder& order, int largest, Schedule& schedu
 }
 
 void choose_registers(const Kernel& kernel, const SumOrder& order, Schedule& schedule) {
-  const bool keeps_rows = is_one_block(kernel, order) && unrolls_chunks(order, schedule), columns = kernel.has_column_sum();
-  schedule.column_registers =
-      columns && keeps_rows &&
-      elements_of_thread(order, schedule) <=
-          (schedule.team >= tuning::kMaxGroup ? tuning::kColumnRegistersCrowded : tuning::kElementsPerThread);
+  const bool unrolls = unrolls_chunks(order, schedule), keeps_rows = is_one_block(kernel, order) && unrolls;
+  const int64_t columns = column_sums(kernel);
+  schedule.column_registers = columns > 0 && (keeps_rows || (schedule.split && unrolls)) &&
+                              elements_of_thread(order, schedule) * columns <= tuning::kLiveWords;
   if (!keeps_rows)
     schedule.live_words = 0;
   else if (!is_crowded(schedule))
     schedule.live_words = tuning::kLiveWords;
   else  // sums in memory need their addresses and old values
-    schedule.live_words = columns && !schedule.column_registers ? 0 : tuning::kLiveWordsCrowded;
+    schedule.live_words = columns > 0 && !schedule.column_registers ? 0 : tuning::kLiveWordsCrowded;
 }
 
-// Whether one row, or block of rows, per team would leave the device idle.
+// Whether one row per team would leave the device idle, or partial sums of columns would not fit in registers.
 bool wants_split(const Kernel& kernel, const SumOrder& order, const DeviceLimits& limits, const Schedule& schedule) {
-  const int64_t rows =
-      order.column_rows == 0 ? kernel.row_count() : (kernel.row_count() + order.column_rows - 1) / order.column_rows;
-  return !is_one_block(kernel, order) && rows > 0 &&
-         (rows + schedule.rows_per_group - 1) / schedule.rows_per_group < limits.compute_units;
+  const int64_t rows = kernel.row_count();
+  if (is_one_block(kernel, order) || rows == 0) return false;
+  return kernel.has_column_sum() || (rows + schedule.rows_per_group - 1) / schedule.rows_per_group < limits.compute_units;
+}
+
+// Teams along the row, of `team` threads each.
+Schedule with_team(const Kernel& kernel, const SumOrder& order, const DeviceLimits& limits, int largest, Schedule schedule,
+                   int team) {
+  schedule.team = team;
+  schedule.rows_per_group = std::max(1, std::min(tuning::kUsualGroup, largest) / team);
+  schedule.split = wants_split(kernel, order, limits, schedule);
+  choose_registers(kernel, order, schedule);
+  return schedule;
+}
+
+// As many threads as possible share a row, while each has kChunksOfThread chunks if their values fit in registers. Sums of
+// columns in registers need more of them than a thread of the largest group has.
+Schedule choose_team(const Kernel& kernel, const SumOrder& order, const DeviceLimits& limits, int largest,
+                     const Schedule& schedule) {
+  const int least = std::max(1, order.lanes / tuning::kMostLanesOfThread);
+  const auto of_team = [&](int team) { return with_team(kernel, order, limits, largest, schedule, team); };
+  Schedule chosen = of_team(schedule.team);
+  while (chosen.team / 2 >= least) {
+    const Schedule halved = of_team(chosen.team / 2);
+    const bool wants_chunks = chunks_of_thread(order, halved) <= tuning::kChunksOfThread && fits_registers(kernel, halved);
+    const bool wants_registers = is_crowded(chosen) && halved.column_registers && !fits_registers(kernel, chosen);
+    if (!wants_chunks && !wants_registers) break;
+    chosen = halved;
+  }
+  return chosen;
 }
 
 }  // namespace
@@ -64,16 +90,18 @@ Schedule choose_schedule(const Kernel& kernel, const DeviceLimits& limits) {
     schedule.rows_per_group = std::min(tuning::kFlatGroup, largest);
     return schedule;
   }
-  if (rows_are_adjacent(kernel))
-    choose_transposed_team(order, largest, schedule);
-  else
-    schedule.rows_per_group = std::max(1, std::min(tuning::kUsualGroup, largest) / schedule.team);
-  choose_registers(kernel, order, schedule);
+  if (!rows_are_adjacent(kernel)) return choose_team(kernel, order, limits, largest, schedule);
+  choose_transposed_team(order, largest, schedule);
   schedule.split = wants_split(kernel, order, limits, schedule);
+  choose_registers(kernel, order, schedule);
   return schedule;
 }
 
 int chunks_of_thread(const SumOrder& order, const Schedule& schedule) { return order.steps * (order.lanes / schedule.team); }
+
+int elements_of_thread(const SumOrder& order, const Schedule& schedule) {
+  return order.chunk * chunks_of_thread(order, schedule);
+}
 
 bool unrolls_chunks(const SumOrder& order, const Schedule& schedule) {
   return chunks_of_thread(order, schedule) <= tuning::kMostUnrolledChunks;
@@ -90,9 +118,7 @@ kernel::LoopPolicy loop_policy(const Kernel& kernel, const Schedule& schedule) {
   };
   policy.keeps_loads_first = true;
   policy.live_space = schedule.live_words;
-  if (schedule.column_registers)
-    policy.live_space -=
-        elements * std::count_if(kernel.args.begin(), kernel.args.end(), [](const Arg& arg) { return arg.column; });
+  if (schedule.column_registers) policy.live_space -= elements * column_sums(kernel);
   return policy;
 }
 

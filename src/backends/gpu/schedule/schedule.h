@@ -55,6 +55,7 @@ std::string name_of(const kernel::Kernel& kernel, const Schedule& schedule);
 
 // The chunks of a thread in one block of a row.
 int chunks_of_thread(const SumOrder& order, const Schedule& schedule);
+int elements_of_thread(const SumOrder& order, const Schedule& schedule);
 // Whether the loop over them is unrolled, so that values and sums of a thread may stay in registers.
 bool unrolls_chunks(const SumOrder& order, const Schedule& schedule);
 
