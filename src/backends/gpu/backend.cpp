@@ -7,8 +7,8 @@
 
 #include "backends/compile_progress.h"
 #include "backends/gpu/device_block.h"
+#include "backends/gpu/generated_library.h"
 #include "backends/gpu/kernel_runner.h"
-#include "backends/gpu/matmul_runner.h"
 #include "backends/gpu/tune_kernel.h"
 #include "backends/scratch_pool.h"
 #include "interface/indices.h"
@@ -25,7 +25,7 @@ constexpr size_t kAlignment = 256;
 
 // All devices have the same target: the contents of a graph with engine kind gpu do not depend on the GPU.
 const kernel::PlanTarget& target() {
-  static const GeneratedProducts library;
+  static const GeneratedLibrary library;
   static const kernel::PlanTarget offered{.name = "gpu", .alignment = kAlignment, .reads_four_bits = true, .library = &library};
   return offered;
 }
@@ -86,7 +86,7 @@ class GpuExecutable final : public Executable {
       return std::make_unique<KernelRunner>(device_, generated->kernel);
     const auto* const library_step = std::get_if<kernel::LibraryStep>(&step);
     LAMINA_CHECK(library_step != nullptr, "a step that the gpu backend does not support");
-    const auto generated = std::make_shared<const GeneratedProducts>(device_);
+    const auto generated = std::make_shared<const GeneratedLibrary>(device_);
     auto libraries = device_->libraries(generated);
     libraries.push_back(generated);
     for (const auto& library : libraries) {

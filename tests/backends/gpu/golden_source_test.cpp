@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "backends/gpu/emit/emit_matmul.h"
+#include "backends/gpu/emit/library_program.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "support/files.h"
 #include "support/foreign_locale.h"
@@ -64,6 +65,19 @@ TEST(GoldenSource, MatrixProduct) {
   for (const gpu::Language* const language : kLanguages)
     EXPECT_EQ(gpu::emit_matmul(form, *language).body, cuda) << language->name;
   expect_golden("matmul_bf16_transposed_weights", cuda);
+}
+
+void expect_golden(const std::string& name, const gpu::LibraryOp& op, const Graph& graph) {
+  const kernel::LibraryStep step = library_step_of(graph);
+  const std::string cuda = op.program(step, {}, gpu::languages::cuda).source.body;
+  for (const gpu::Language* const language : kLanguages)
+    EXPECT_EQ(op.program(step, {}, *language).source.body, cuda) << language->name;
+  expect_golden(name, cuda);
+}
+
+TEST(GoldenSource, AlongAnAxis) {
+  expect_golden("cum_sum_bf16_exclusive", gpu::cum_sum_op(), cum_sum_graph(DataType::bf16, {4, 5, 6}, true, false));
+  expect_golden("top_k_f32", gpu::top_k_op(), top_k_graph(DataType::f32, {4, 64}, true));
 }
 
 // The host program may set any locale: run-time compilers must receive the same text.

@@ -25,6 +25,32 @@ inline kernel::Kernel first_kernel_of(const Graph& graph, size_t step = 0) {
   return std::get<kernel::KernelStep>(plan.steps.at(step)).kernel;
 }
 
+// The only op of a graph, as a library step on dense tensors.
+inline kernel::LibraryStep library_step_of(const Graph& graph) {
+  kernel::LibraryStep step;
+  step.op = graph.ops().front();
+  const auto dense = [&](ValueIndex value) {
+    LogicalTensor tensor = value == kNoValue ? LogicalTensor{} : graph.tensor(value);
+    if (value != kNoValue) tensor.strides = dense_strides(*tensor.shape);
+    return tensor;
+  };
+  for (const ValueIndex value : step.op.inputs) step.inputs.push_back(dense(value));
+  for (const ValueIndex value : step.op.outputs) step.outputs.push_back(dense(value));
+  return step;
+}
+
+inline Graph cum_sum_graph(DataType dtype, const Dims& shape, bool exclusive, bool reverse) {
+  GraphBuilder g;
+  g.op(OpKind::CumSum, {g.input(dtype, shape)}, {{"axis", int64_t{1}}, {"exclusive", exclusive}, {"reverse", reverse}}, dtype);
+  return g.finish();
+}
+
+inline Graph top_k_graph(DataType dtype, const Dims& shape, bool largest) {
+  GraphBuilder g;
+  g.multi(OpKind::TopK, {g.input(dtype, shape)}, {{"k", int64_t{2}}, {"largest", largest}}, {dtype, DataType::s64});
+  return g.finish();
+}
+
 inline Graph norm_graph(DataType dtype, int64_t rows, int64_t size) {
   GraphBuilder g;
   const auto x = g.input(dtype, {rows, size});

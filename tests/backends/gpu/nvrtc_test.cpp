@@ -8,6 +8,7 @@
 
 #include "backends/gpu/cuda/compile.h"
 #include "backends/gpu/emit/emit_matmul.h"
+#include "backends/gpu/emit/library_program.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/schedule/registers.h"
 #include "support/code_cache_folder.h"
@@ -174,6 +175,20 @@ TEST(Nvrtc, MatrixProductsNeitherSpillNorUseDoubles) {
         EXPECT_EQ(ptx.find(".f64"), std::string::npos);
         EXPECT_TRUE(std::regex_search(ptx, std::regex("fma\\.rn\\.f32")));
       }
+    }
+  }
+}
+
+TEST(Nvrtc, CompilesProgramsAlongAnAxisForEveryType) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  for (const DataType dtype : {f32, bf16, f16, DataType::f64, DataType::s32, DataType::s64}) {
+    for (const bool is : {false, true}) {
+      const KernelSource sums =
+          cum_sum_op().program(library_step_of(cum_sum_graph(dtype, {4, 5, 6}, is, !is)), {}, languages::cuda).source;
+      EXPECT_NO_THROW(cuda::compile(*nvrtc, sums.symbol, sums.text, 90)) << sums.symbol;
+      const KernelSource order =
+          top_k_op().program(library_step_of(top_k_graph(dtype, {4, 64}, is)), {}, languages::cuda).source;
+      EXPECT_NO_THROW(cuda::compile(*nvrtc, order.symbol, order.text, 90)) << order.symbol;
     }
   }
 }

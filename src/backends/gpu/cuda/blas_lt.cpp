@@ -206,6 +206,7 @@ std::string BlasLtProducts::why_unsupported(const Graph& graph, const Op& op) co
 }
 
 std::unique_ptr<StepRunner> BlasLtProducts::compile(const kernel::LibraryStep& step, const Use& use) const {
+  if (step.op.kind != OpKind::MatMul) return nullptr;
   std::unique_ptr<StepRunner> generated = generated_->compile(step, use);
   if (generated == nullptr) return nullptr;
   return blas_lt_runner(open_(), kernel::collapsed(kernel::matmul_stack(step)), std::move(generated));

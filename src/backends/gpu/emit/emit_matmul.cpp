@@ -4,6 +4,7 @@
 #include <array>
 
 #include "backends/gpu/emit/c_types.h"
+#include "backends/gpu/emit/library_program.h"
 #include "backends/gpu/emit/program_text.h"
 #include "backends/gpu/emit/text.h"
 #include "backends/gpu/schedule/tuning.h"
@@ -204,5 +205,35 @@ std::vector<int64_t> words_of(const kernel::MatmulStack& stack) {
   }
   return words;
 }
+
+namespace {
+
+std::string why_unsupported(const Graph& graph, const Op& op) {
+  return graph.tensor(op.inputs[0]).dtype == DataType::f64
+             ? "the gpu backend multiplies no matrices of f64; the cpu backend does"
+             : "";
+}
+
+LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limits, const Language& language) {
+  const kernel::MatmulStack stack = kernel::collapsed(kernel::matmul_stack(step));
+  const MatmulForm form = choose_form(stack, limits);
+  LibraryProgram made;
+  made.source = emit_matmul(form, language);
+  made.args = {0, 1};
+  if (stack.has_bias) made.args.push_back(2);
+  made.args.push_back(step.args.size() - 1);
+  made.words = words_of(stack);
+  made.groups = {(stack.n + form.tile_columns() - 1) / form.tile_columns(), (stack.m + form.tile_rows() - 1) / form.tile_rows(),
+                 stack.products()};
+  made.group_size = form.group_size();
+  made.schedule = join("tiles of ", form.tile_rows(), " x ", form.tile_columns());
+  made.text = join(stack.products(), " products of [", stack.m, ", ", stack.k, "] and [", stack.k, ", ", stack.n,
+                   "], work-groups make tiles of ", form.tile_rows(), " x ", form.tile_columns());
+  return made;
+}
+
+}  // namespace
+
+LibraryOp matmul_op() { return {why_unsupported, program}; }
 
 }  // namespace lamina::gpu

@@ -66,8 +66,9 @@ std::string language_prelude(const Language& language, bool wide, bool aligned, 
 
 }  // namespace
 
-std::string conversions_prelude(const Language& language) {
-  return language_prelude(language, false, false, true) + small_float_text(false) + "\n";
+std::string conversions_prelude(const Language& language, bool wide) {
+  const std::string arithmetic = wide ? real_arithmetic(false) + real_arithmetic(true) : "";
+  return language_prelude(language, wide, false, true) + arithmetic + small_float_text(wide) + "\n";
 }
 
 std::string program_prelude(const kernel::Kernel& kernel, const Language& language, bool wide, bool aligned, bool disjoint) {

@@ -11,8 +11,9 @@ namespace lamina::gpu {
 // `wide`: with double.
 std::string program_prelude(const kernel::Kernel& kernel, const Language& language, bool wide, bool aligned, bool disjoint);
 
-// For a program in f32 that loads, converts and stores single elements, and whose outputs do not share memory with inputs.
-std::string conversions_prelude(const Language& language);
+// For a program that loads, converts and stores single elements, and whose outputs do not share memory with inputs. `wide`:
+// with double, else in f32.
+std::string conversions_prelude(const Language& language, bool wide = false);
 
 // Texts that the build embeds from the files with the same names.
 namespace text {

@@ -107,4 +107,9 @@ inline constexpr int kMatmulSide = 16, kMatmulPerThread = 4;
 //   (as above)
 inline constexpr int kMatmulDepth = 16;
 
+// ---- programs along one axis
+
+// Threads of a work-group; each has a row or an element of its own. No bits. Not measured.
+inline constexpr int kRowProgramThreads = 128;
+
 }  // namespace lamina::gpu::tuning
