@@ -167,14 +167,14 @@ OpSchema convolution(OpKind kind, bool transposed, std::string formula) {
           .inputs = {},
           .outputs = {},
           .attributes = conv_attributes(transposed),
-          .types = {{"T", floats_of_opset()}},
+          .types = {{"T", floats_and_f64()}},
           .traits = {.contracts = true}};
 }
 
 // A gradient whose spatial extents may be given by an s32 tensor at run time.
 OpSchema gradient(OpKind kind, bool transposed, std::string formula) {
   OpSchema schema = convolution(kind, transposed, std::move(formula));
-  schema.types = {{"T1", floats_of_opset()}, {"T2", {DataType::s32}}};
+  schema.types = {{"T1", floats_and_f64()}, {"T2", {DataType::s32}}};
   return schema;
 }
 

@@ -8,6 +8,7 @@
 #include "backends/gpu/emit/emit_matmul.h"
 #include "backends/gpu/emit/library_program.h"
 #include "backends/gpu/gpu_kernels.h"
+#include "support/convolution_graphs.h"
 #include "support/files.h"
 #include "support/foreign_locale.h"
 
@@ -78,6 +79,11 @@ void expect_golden(const std::string& name, const gpu::LibraryOp& op, const Grap
 TEST(GoldenSource, AlongAnAxis) {
   expect_golden("cum_sum_bf16_exclusive", gpu::cum_sum_op(), cum_sum_graph(DataType::bf16, {4, 5, 6}, true, false));
   expect_golden("top_k_f32", gpu::top_k_op(), top_k_graph(DataType::f32, {4, 64}, true));
+}
+
+TEST(GoldenSource, Convolution) {
+  const ConvolutionCase c{.src_channels = 6, .dst_channels = 4, .groups = 2, .strides = {2, 1}, .dtype = DataType::bf16};
+  expect_golden("convolution_bf16", gpu::convolution_op(), graph_of(c));
 }
 
 // The host program may set any locale: run-time compilers must receive the same text.

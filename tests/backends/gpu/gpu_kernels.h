@@ -7,6 +7,7 @@
 #include "kernels/plan.h"
 #include "passes/pipeline.h"
 #include "support/graph_builder.h"
+#include "support/library_step.h"
 
 namespace lamina::testing {
 
@@ -23,20 +24,6 @@ inline kernel::Kernel first_kernel_of(const Graph& graph, size_t step = 0) {
   const Subgraph subgraph = extract_subgraph(partition, ins, outs);
   const kernel::Plan plan = compiler::plan_subgraph(subgraph, {.name = "test", .alignment = 256});
   return std::get<kernel::KernelStep>(plan.steps.at(step)).kernel;
-}
-
-// The only op of a graph, as a library step on dense tensors.
-inline kernel::LibraryStep library_step_of(const Graph& graph) {
-  kernel::LibraryStep step;
-  step.op = graph.ops().front();
-  const auto dense = [&](ValueIndex value) {
-    LogicalTensor tensor = value == kNoValue ? LogicalTensor{} : graph.tensor(value);
-    if (value != kNoValue) tensor.strides = dense_strides(*tensor.shape);
-    return tensor;
-  };
-  for (const ValueIndex value : step.op.inputs) step.inputs.push_back(dense(value));
-  for (const ValueIndex value : step.op.outputs) step.outputs.push_back(dense(value));
-  return step;
 }
 
 inline Graph cum_sum_graph(DataType dtype, const Dims& shape, bool exclusive, bool reverse) {

@@ -5,7 +5,7 @@
 
 #include "backends/gpu/cuda/blas_lt.h"
 #include "backends/gpu/emit/emit_matmul.h"
-#include "backends/gpu/gpu_check.h"
+#include "backends/gpu/reference_check.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {
@@ -35,56 +35,6 @@ Graph graph_of(const Case& c) {
   return g.finish();
 }
 
-struct WholeRun {
-  std::vector<double> dst;          // of the first output
-  std::map<uint64_t, Buffer> data;  // of the inputs
-  ExecutableInfo info;
-};
-
-// Runs the graph as one plan on the GPU and on the reference. An error is relative to the element or to the root mean square of
-// its tensor, the larger of the two. `given`: inputs that are not random.
-WholeRun expect_whole_graph_is_right(const Backend& gpu, const Graph& graph, double error = 2e-6,
-                                     const std::map<uint64_t, Buffer>& given = {}) {
-  WholeRun run;
-  run.data = given;
-  const Subgraph subgraph{with_strides(graph), graph.inputs(), graph.outputs()};
-  std::mt19937 random(1);
-  std::vector<LogicalTensor> ins;
-  PortData inputs;
-  for (const ValueIndex v : subgraph.inputs) {
-    const LogicalTensor& tensor = ins.emplace_back(subgraph.graph.tensor(v));
-    const auto [place, is_new] = run.data.try_emplace(tensor.id);
-    if (is_new) {
-      place->second = buffer_for(tensor);
-      fill(place->second, tensor, port_name_of(subgraph.graph, v), random);
-    }
-    inputs.buffers.push_back(&place->second);
-    inputs.pointers.push_back(place->second.data());
-  }
-  std::vector<Buffer> actual, expected;
-  for (const ValueIndex v : subgraph.outputs) actual.push_back(buffer_for(subgraph.graph.tensor(v)));
-  expected = actual;
-  run.info = run_on_gpu(gpu, subgraph, ins, inputs.buffers, actual);
-  run_on_host(reference_backend(), subgraph, inputs, expected);
-  for (size_t o = 0; o < actual.size(); ++o) {
-    const LogicalTensor& tensor = subgraph.graph.tensor(subgraph.outputs[o]);
-    const std::vector<double> got = elements(tensor, actual[o]), want = elements(tensor, expected[o]);
-    double squares = 0;
-    for (const double value : want) squares += std::isnan(value) ? 0 : value * value;
-    const double typical = want.empty() ? 0 : std::sqrt(squares / static_cast<double>(want.size()));
-    const double rounding = tensor.dtype == bf16 ? 0x1p-8 : tensor.dtype == f16 ? 0x1p-11 : 0x1p-24;
-    for (size_t i = 0; i < got.size(); ++i) {
-      const double magnitude = std::max(std::abs(want[i]), typical);
-      if (same_value(got[i], want[i]) || std::abs(got[i] - want[i]) <= magnitude * (error + 2.02 * rounding)) continue;
-      ADD_FAILURE() << "output " << o << " (" << describe(tensor) << ") element " << i << ": gpu " << got[i] << ", reference "
-                    << want[i];
-      break;
-    }
-    if (o == 0) run.dst = got;
-  }
-  return run;
-}
-
 WholeRun expect_right(const Backend& gpu, const Case& c, double error = 2e-6) {
   SCOPED_TRACE(join(describe(c.src), " x ", describe(c.weights), " in ", name_of(c.dtype)));
   return expect_whole_graph_is_right(gpu, graph_of(c), error);
@@ -111,7 +61,7 @@ TEST(GpuMatmul, FollowsNumpysRankRules) {
 
 TEST(GpuMatmul, TransposesEitherSide) {
   LAMINA_GPU_OR_SKIP(gpu);
-  for (const DataType dtype : {f32, bf16, f16}) {
+  for (const DataType dtype : {f32, bf16, f16, DataType::f64}) {
     for (const auto& [a, b] : {std::pair{true, false}, {false, true}, {true, true}}) {
       expect_right(*gpu, {.src = a ? Dims{2, 33, 50} : Dims{2, 50, 33},
                           .weights = b ? Dims{2, 70, 33} : Dims{2, 33, 70},
@@ -258,13 +208,13 @@ TEST(GpuMatmul, BitsDependOnNoTile) {
   for (const int side : {16, 8, 4, 1}) {
     for (const int per_thread : {4, 1}) {
       gpu::MatmulForm form = gpu::choose_form(stack, {.max_group = side * side});
-      EXPECT_EQ(form.side, side);
-      form.per_thread_rows = per_thread;
+      EXPECT_EQ(form.tile.side, side);
+      form.tile.per_thread_rows = per_thread;
       const auto module = device->load(emit_matmul(form, device->language())).module;
       const std::array<gpu::BufferView, 3> views = {{{a.handle, 0}, {b.handle, 0}, {c.handle, 0}}};
       const int64_t tiles =
-          ((m + form.tile_rows() - 1) / form.tile_rows()) * ((n + form.tile_columns() - 1) / form.tile_columns());
-      module->launch(nullptr, 0, tiles, form.group_size(), views, gpu::words_of(stack));
+          ((m + form.tile.rows() - 1) / form.tile.rows()) * ((n + form.tile.columns() - 1) / form.tile.columns());
+      module->launch(nullptr, 0, tiles, form.tile.group_size(), views, gpu::words_of(stack));
       device->copy_out(nullptr, dst.data(), c.handle, 0, dst.size() * 4);
       if (first.empty()) first = dst;
       EXPECT_EQ(dst, first) << "side " << side << ", " << per_thread << " rows a thread";
@@ -313,28 +263,13 @@ TEST(GpuMatmul, TheSameFormIsCompiledOnce) {
   EXPECT_THAT(first.info.kernel_texts, ElementsAre(HasSubstr("3 products of [21, 13] and [13, 22]")));
 }
 
-TEST(GpuMatmul, LibraryOpsWithoutAKernelAreRefusedByName) {
+TEST(GpuMatmul, LibraryOpsWithoutAProgramAreRefusedByName) {
   GraphBuilder g;
-  g.op(OpKind::Convolution, {g.input(f32, {1, 3, 8, 8}), g.input(f32, {4, 3, 3, 3}), kNoTensor},
-       {{"strides", Dims{1, 1}},
-        {"pads_begin", Dims{0, 0}},
-        {"pads_end", Dims{0, 0}},
-        {"dilations", Dims{1, 1}},
-        {"data_format", std::string("NCX")},
-        {"weights_format", std::string("OIX")}});
-  const Graph graph = g.finish();
-  const std::vector<Partition> partitions = partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities());
+  g.op(OpKind::GroupedMatMul, {g.input(f32, {6, 8}), g.input(f32, {3, 8, 5}), g.input(DataType::s32, {3})}, {}, f32);
+  const std::vector<Partition> partitions = partition_graph(g.finish(), PartitionPolicy::fusion, gpu_capabilities());
   ASSERT_EQ(partitions.size(), 1U);
   EXPECT_FALSE(partitions[0].supported);
-  EXPECT_THAT(partitions[0].unsupported_reason, HasSubstr("the gpu backend has no program for Convolution"));
-}
-
-TEST(GpuMatmul, F64IsRefused) {
-  const Graph graph = graph_of({.src = {4, 5}, .weights = {5, 6}, .dtype = DataType::f64, .dst = DataType::f64});
-  const std::vector<Partition> partitions = partition_graph(graph, PartitionPolicy::fusion, gpu_capabilities());
-  ASSERT_EQ(partitions.size(), 1U);
-  EXPECT_FALSE(partitions[0].supported);
-  EXPECT_THAT(partitions[0].unsupported_reason, HasSubstr("the gpu backend multiplies no matrices of f64"));
+  EXPECT_THAT(partitions[0].unsupported_reason, HasSubstr("the gpu backend has no program for GroupedMatMul"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/schedule/registers.h"
 #include "support/code_cache_folder.h"
+#include "support/convolution_graphs.h"
 
 namespace lamina::testing {
 namespace {
@@ -174,6 +175,32 @@ TEST(Nvrtc, MatrixProductsNeitherSpillNorUseDoubles) {
         const std::string ptx = ptx_of(*nvrtc, source);
         EXPECT_EQ(ptx.find(".f64"), std::string::npos);
         EXPECT_TRUE(std::regex_search(ptx, std::regex("fma\\.rn\\.f32")));
+      }
+    }
+  }
+}
+
+TEST(Nvrtc, ConvolutionsDoNotSpill) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  for (const DataType dtype : {f32, bf16}) {
+    for (const OpKind kind : kConvolutionKinds) {
+      for (const bool channels_last : {true, false}) {
+        SCOPED_TRACE(join(name_of(kind), " ", name_of(dtype), channels_last ? " NXC" : " NCX"));
+        const Graph graph = graph_of({.kind = kind,
+                                      .batch = 8,
+                                      .src_channels = 64,
+                                      .dst_channels = 128,
+                                      .space = {56, 56},
+                                      .strides = {2, 2},
+                                      .channels_last = channels_last,
+                                      .dtype = dtype});
+        const KernelSource source = convolution_op().program(library_step_of(graph), {}, languages::cuda).source;
+        for (const int capability : {80, 90}) {
+          const cuda::Image image = image_of(*nvrtc, source, capability);
+          EXPECT_EQ(usage_of(image.log).spills, 0) << image.log;
+          EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
+        }
+        EXPECT_EQ(ptx_of(*nvrtc, source).find(".f64"), std::string::npos);
       }
     }
   }

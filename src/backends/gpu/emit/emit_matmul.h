@@ -1,9 +1,5 @@
 // Matrix products to GPU source, in the dialect of emit_kernel.h: one program for all sizes of one form.
 //
-// A work-group computes a tile of dst. Tiles of src and weights, `kDepth` entries of k at a time, are in local memory as f32.
-// Each thread accumulates per_thread_rows x per_thread_columns elements in registers. An element is one chain of fused
-// multiply-adds in the order of k for any tile size, so a row's bits depend only on that row and the weights.
-//
 // The parameters are buffer and offset of src, weights, bias if there is one, and dst; then words: m, n, k, the batch
 // extents, and for each tensor its strides over batch dims, rows and columns, in elements.
 #pragma once
@@ -11,7 +7,7 @@
 #include <vector>
 
 #include "backends/gpu/emit/emit_kernel.h"
-#include "backends/gpu/schedule/tuning.h"
+#include "backends/gpu/emit/product_tile.h"
 #include "kernels/matmul_stack.h"
 
 namespace lamina::gpu {
@@ -22,14 +18,9 @@ struct MatmulForm {
   size_t batch_rank = 0;
   bool src_along_k = true;            // neighbouring threads load neighbours along k, else neighbouring rows
   bool weights_along_columns = true;  // neighbouring columns, else neighbours along k
-  int side = tuning::kMatmulSide;     // a work-group has side x side threads
-  int per_thread_rows = tuning::kMatmulPerThread, per_thread_columns = tuning::kMatmulPerThread;
+  ProductTile tile;
   bool wide_offsets = false;  // offsets inside a tile need 64 bits
   bool operator==(const MatmulForm&) const = default;
-
-  int group_size() const { return side * side; }
-  int tile_rows() const { return side * per_thread_rows; }
-  int tile_columns() const { return side * per_thread_columns; }
 };
 
 MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& limits);

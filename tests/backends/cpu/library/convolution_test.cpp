@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "backends/cpu/library/library_check.h"
-#include "support/graph_builder.h"
+#include "support/convolution_graphs.h"
 
 namespace lamina::testing {
 namespace {
@@ -18,115 +18,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
 
-// A convolution of src, or its transpose, described by its forward op; gradient ops use the same description.
-struct Case {
-  OpKind kind = OpKind::Convolution;
-  int64_t batch = 2, src_channels = 8, dst_channels = 8, groups = 1;
-  Dims space{9, 8}, kernel{3, 3}, strides{1, 1}, pads_begin{1, 1}, pads_end{1, 1}, dilations{1, 1};
-  Dims output_padding = {};  // only for ConvTranspose
-  std::string auto_pad = "None";
-  bool channels_last = true, taps_first = true, has_bias = true;
-  DataType dtype = f32;
-  bool has_gaps = false;  // makes every tensor strided
-
-  bool is_transposed() const {
-    return kind == OpKind::ConvTranspose || kind == OpKind::ConvTransposeBackwardData ||
-           kind == OpKind::ConvTransposeBackwardWeights;
-  }
-};
-
-const std::vector<OpKind> kKinds{
-    OpKind::Convolution,   OpKind::ConvolutionBackwardData,   OpKind::ConvolutionBackwardWeights,
-    OpKind::ConvTranspose, OpKind::ConvTransposeBackwardData, OpKind::ConvTransposeBackwardWeights};
-
-Attributes attributes_of(const Case& c) {
-  const std::string formats = c.is_transposed() ? "XOIIOX" : "XIOOIX";
-  return {{"strides", c.strides},
-          {"pads_begin", c.pads_begin},
-          {"pads_end", c.pads_end},
-          {"dilations", c.dilations},
-          {"auto_pad", c.auto_pad},
-          {"groups", c.groups},
-          {"data_format", std::string(c.channels_last ? "NXC" : "NCX")},
-          {"weights_format", formats.substr(c.taps_first ? 0 : 3, 3)}};
-}
-
-Dims src_shape(const Case& c) {
-  Dims shape = c.space;
-  shape.insert(c.channels_last ? shape.end() : shape.begin(), c.src_channels);
-  shape.insert(shape.begin(), c.batch);
-  return shape;
-}
-
-Dims weights_shape(const Case& c) {
-  const int64_t in = c.is_transposed() ? c.src_channels : c.src_channels / c.groups;
-  const int64_t out = c.is_transposed() ? c.dst_channels / c.groups : c.dst_channels;
-  const bool input_first = c.is_transposed() != c.taps_first;  // XIO and IOX
-  Dims shape = c.kernel;
-  shape.insert(c.taps_first ? shape.end() : shape.begin(), {input_first ? in : out, input_first ? out : in});
-  return shape;
-}
-
-Dims strides_with_gaps(const Dims& shape) {
-  Dims strides(shape.size());
-  int64_t stride = 2;
-  for (size_t axis = shape.size(); axis-- > 0; stride = stride * shape[axis] + 3) strides[axis] = stride;
-  return strides;
-}
-
-uint64_t input(GraphBuilder& g, const Case& c, const Dims& shape) {
-  return g.input(c.dtype, shape, c.has_gaps ? strides_with_gaps(shape) : Dims{});
-}
-
-uint64_t add_forward(GraphBuilder& g, const Case& c) {
-  Attributes attributes = attributes_of(c);
-  if (c.is_transposed() && !c.output_padding.empty()) attributes["output_padding"] = c.output_padding;
-  const uint64_t src = input(g, c, src_shape(c)), weights = input(g, c, weights_shape(c));
-  const uint64_t bias = c.has_bias ? input(g, c, {c.dst_channels}) : kNoTensor;
-  return g.op(c.is_transposed() ? OpKind::ConvTranspose : OpKind::Convolution, {src, weights, bias}, attributes);
-}
-
-Dims shape_of(const GraphBuilder& g, uint64_t id) {
-  const Graph graph = GraphBuilder(g).finish();
-  return *graph.tensor(*graph.find_value(id)).shape;
-}
-
-Dims dst_shape(const Case& c) {
-  GraphBuilder g;
-  const uint64_t dst = add_forward(g, c);
-  return shape_of(g, dst);
-}
-
-uint64_t add_op(GraphBuilder& g, const Case& c) {
-  Attributes attributes = attributes_of(c);
-  switch (c.kind) {
-    case OpKind::ConvolutionBackwardData: attributes["dst_shape"] = src_shape(c); break;
-    case OpKind::ConvTransposeBackwardData: break;
-    case OpKind::ConvolutionBackwardWeights:
-    case OpKind::ConvTransposeBackwardWeights:
-      attributes["weights_shape"] = weights_shape(c);
-      return g.op(c.kind, {input(g, c, src_shape(c)), input(g, c, dst_shape(c))}, attributes);
-    default: return add_forward(g, c);
-  }
-  return g.op(c.kind, {input(g, c, dst_shape(c)), input(g, c, weights_shape(c))}, attributes);
-}
-
-Graph graph_of(const Case& c) {
-  GraphBuilder g;
-  const uint64_t made = add_op(g, c);
-  if (c.has_gaps) {
-    const Dims shape = shape_of(g, made);
-    g.tensor(made).shape = shape;
-    g.tensor(made).strides = strides_with_gaps(shape);
-    g.tensor(made).layout = LayoutType::strided;
-  }
-  return g.finish();
-}
-
 constexpr double kLongSums = 8e-6;  // error of sums of thousands of products in f32
 
-void expect_all_kinds_match(Case c, double error = 3e-6) {
-  for (const OpKind kind : kKinds) {
+void expect_all_kinds_match(ConvolutionCase c, double error = 3e-6) {
+  for (const OpKind kind : kConvolutionKinds) {
     for (const bool channels_last : {true, false}) {
       for (const bool taps_first : {true, false}) {
         c.kind = kind;
@@ -181,13 +76,13 @@ TEST(ConvolutionStep, TakesPadsBeyondTheWindow) {
 
 // Fast code requires that the last window ends inside the image, so positions after the image are omitted.
 TEST(ConvolutionStep, LeavesOutPositionsBehindTheImage) {
-  Case c{.src_channels = 32,
-         .dst_channels = 32,
-         .space = {24, 24},
-         .strides = {2, 2},
-         .pads_begin = {0, 0},
-         .pads_end = {33, 33},
-         .has_bias = false};
+  ConvolutionCase c{.src_channels = 32,
+                    .dst_channels = 32,
+                    .space = {24, 24},
+                    .strides = {2, 2},
+                    .pads_begin = {0, 0},
+                    .pads_end = {33, 33},
+                    .has_bias = false};
   for (const OpKind kind : {OpKind::ConvTranspose, OpKind::ConvTransposeBackwardWeights}) {
     c.kind = kind;
     for (const bool channels_last : {true, false}) {
@@ -215,19 +110,20 @@ TEST(ConvolutionStep, TakesGroups) {
 }
 
 TEST(ConvolutionStep, TakesOneToThreeSpatialAxes) {
-  const Case line{.space = {17}, .kernel = {4}, .strides = {2}, .pads_begin = {3}, .pads_end = {0}, .dilations = {1}};
+  const ConvolutionCase line{
+      .space = {17}, .kernel = {4}, .strides = {2}, .pads_begin = {3}, .pads_end = {0}, .dilations = {1}};
   expect_all_kinds_match(line);
-  Case by_channel = line;
+  ConvolutionCase by_channel = line;
   by_channel.groups = 8;
   expect_all_kinds_match(by_channel);
-  const Case block{.space = {5, 6, 7},
-                   .kernel = {3, 2, 3},
-                   .strides = {2, 1, 1},
-                   .pads_begin = {1, 0, 1},
-                   .pads_end = {0, 1, 1},
-                   .dilations = {1, 1, 2}};
+  const ConvolutionCase block{.space = {5, 6, 7},
+                              .kernel = {3, 2, 3},
+                              .strides = {2, 1, 1},
+                              .pads_begin = {1, 0, 1},
+                              .pads_end = {0, 1, 1},
+                              .dilations = {1, 1, 2}};
   expect_all_kinds_match(block);
-  Case grouped = block;
+  ConvolutionCase grouped = block;
   grouped.groups = 2;
   expect_all_kinds_match(grouped);
 }
@@ -303,7 +199,7 @@ TEST(ConvolutionStep, SumsGradientsOfWeightsInBlocksOfImages) {
   for (const OpKind kind : {OpKind::ConvolutionBackwardWeights, OpKind::ConvTransposeBackwardWeights}) {
     for (const int64_t batch : {12, 13}) {
       SCOPED_TRACE(join(name_of(kind), ", ", batch, " images"));
-      Case c{.kind = kind, .batch = batch, .src_channels = 24, .dst_channels = 40, .space = {20, 20}};
+      ConvolutionCase c{.kind = kind, .batch = batch, .src_channels = 24, .dst_channels = 40, .space = {20, 20}};
       for (const DataType dtype : {f32, bf16}) {
         c.dtype = dtype;
         const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
@@ -315,7 +211,7 @@ TEST(ConvolutionStep, SumsGradientsOfWeightsInBlocksOfImages) {
 }
 
 // Each image alone gives the bits that it has in a batch.
-LibraryRun expect_images_keep_their_bits(Case c) {
+LibraryRun expect_images_keep_their_bits(ConvolutionCase c) {
   const LibraryRun all = expect_library_matches_reference(graph_of(c), kLongSums);
   const int64_t batch = std::exchange(c.batch, 1);
   const Graph alone = graph_of(c);
@@ -346,9 +242,9 @@ TEST(ConvolutionStep, AnImagesBitsAreItsOwn) {
         SCOPED_TRACE(join(name_of(kind), " ", name_of(dtype), channels_last ? " NXC" : " NCX"));
         expect_images_keep_their_bits(
             {.kind = kind, .batch = 5, .src_channels = 12, .dst_channels = 20, .channels_last = channels_last, .dtype = dtype});
-        for (const Case& large : {Case{.src_channels = 32, .dst_channels = 40, .space = {40, 36}},
-                                  Case{.src_channels = 160, .dst_channels = 144, .space = {7, 7}}}) {
-          Case c = large;
+        for (const ConvolutionCase& large : {ConvolutionCase{.src_channels = 32, .dst_channels = 40, .space = {40, 36}},
+                                             ConvolutionCase{.src_channels = 160, .dst_channels = 144, .space = {7, 7}}}) {
+          ConvolutionCase c = large;
           c.kind = kind;
           c.channels_last = channels_last;
           c.dtype = dtype;
@@ -365,7 +261,7 @@ TEST(ConvolutionStep, ConstantWeightsGiveTheSameBits) {
        {OpKind::Convolution, OpKind::ConvolutionBackwardData, OpKind::ConvTranspose, OpKind::ConvTransposeBackwardData}) {
     for (const int64_t groups : {1, 4}) {
       SCOPED_TRACE(join(name_of(kind), ", groups ", groups));
-      const Case c{.kind = kind, .src_channels = 160, .dst_channels = 72, .groups = groups};
+      const ConvolutionCase c{.kind = kind, .src_channels = 160, .dst_channels = 72, .groups = groups};
       const LibraryRun given = expect_library_matches_reference(graph_of(c), kLongSums);
       GraphBuilder g;
       const uint64_t made = add_op(g, c);
@@ -376,15 +272,15 @@ TEST(ConvolutionStep, ConstantWeightsGiveTheSameBits) {
   }
 }
 
-TEST(ConvolutionStep, RefusesFourSpatialAxes) {
-  const Graph graph = graph_of({.space = {3, 3, 3, 3},
-                                .kernel = {1, 1, 1, 1},
-                                .strides = {1, 1, 1, 1},
-                                .pads_begin = {0, 0, 0, 0},
-                                .pads_end = {0, 0, 0, 0},
-                                .dilations = {1, 1, 1, 1}});
-  EXPECT_EQ(cpu_backend().why_unsupported(graph, graph.op(0)),
-            "it has 4 spatial axes, the cpu backend convolves along 3 at most");
+// oneDNN has neither.
+TEST(ConvolutionStep, TakesFourSpatialAxesAndDoubles) {
+  expect_all_kinds_match({.space = {3, 4, 3, 5},
+                          .kernel = {1, 2, 1, 3},
+                          .strides = {1, 1, 1, 2},
+                          .pads_begin = {0, 1, 0, 0},
+                          .pads_end = {0, 0, 0, 1},
+                          .dilations = {1, 1, 1, 1}});
+  expect_all_kinds_match({.src_channels = 12, .dst_channels = 20, .dtype = DataType::f64}, 1e-13);
 }
 
 }  // namespace

@@ -1,0 +1,109 @@
+#include "backends/gpu/emit/product_tile.h"
+
+#include <algorithm>
+
+#include "backends/gpu/emit/c_types.h"
+#include "interface/data_type.h"
+#include "interface/status.h"
+
+namespace lamina::gpu {
+
+using tuning::kMatmulDepth;
+
+ProductTile choose_tile(int64_t rows, int64_t columns, kernel::Type sums, const DeviceLimits& limits) {
+  ProductTile tile{.sums = sums};
+  while (tile.side > 1 && tile.group_size() > limits.max_group) tile.side /= 2;
+  if (rows <= tile.side) tile.per_thread_rows = 1;
+  if (columns <= tile.side) tile.per_thread_columns = 1;
+  return tile;
+}
+
+std::string ProductTileText::place(const std::string& row_count, const std::string& column_count) {
+  const int rows = tile_.rows(), columns = tile_.columns();
+  out_.line("LM_SHARED ", c_type(tile_.sums), " left[", kMatmulDepth * (rows + 1), "], right[", kMatmulDepth * (columns + 1),
+            "];");
+  out_.line("const int thread = LM_THREAD, tx = thread % ", tile_.side, ", ty = thread / ", tile_.side, ";");
+  out_.line("const lm_s64 across = (", column_count, " + ", columns - 1, ") / ", columns, ", down = (", row_count, " + ",
+            rows - 1, ") / ", rows, ";");
+  out_.line("const lm_s64 first_column = LM_GROUP % across * ", columns, ", first_row = LM_GROUP / across % down * ", rows,
+            ";");
+  const auto inside = [&](const char* name, const std::string& count, const char* first, int extent) {
+    out_.line("const lm_ix ", name, " = (lm_ix)(", count, " - ", first, " < ", extent, " ? ", count, " - ", first, " : ",
+              extent, ");");
+  };
+  inside("rows", row_count, "first_row", rows);
+  inside("columns", column_count, "first_column", columns);
+  return "(LM_GROUP / across / down)";
+}
+
+void ProductTileText::sum(const std::string& term_count, const std::function<void()>& load,
+                          const std::function<void()>& advance) {
+  const int sums = tile_.per_thread_rows * tile_.per_thread_columns;
+  out_.line(c_type(tile_.sums), " sum[", sums, "];");
+  out_.line("LM_UNROLL for (int i = 0; i < ", sums, "; ++i) sum[i] = 0;");
+  out_.open("for (lm_s64 done = 0; done < ", term_count, "; done += ", kMatmulDepth, ")");
+  out_.line("const lm_ix depth = (lm_ix)(", term_count, " - done < ", kMatmulDepth, " ? ", term_count,
+            " - done : ", kMatmulDepth, ");");
+  load();
+  out_.line("LM_BARRIER;");
+  multiply();
+  out_.line("LM_BARRIER;");
+  advance();
+  out_.close();
+}
+
+void ProductTileText::load_rows(bool along_terms, const std::function<std::string()>& value) const {
+  load("left", tile_.rows(), along_terms, value);
+}
+void ProductTileText::load_columns(bool along_terms, const std::function<std::string()>& value) const {
+  load("right", tile_.columns(), along_terms, value);
+}
+
+void ProductTileText::load(const char* tile, int extent, bool along_terms, const std::function<std::string()>& value) const {
+  out_.open("LM_UNROLL for (int i = 0; i < ", extent * kMatmulDepth / tile_.group_size(), "; ++i)");
+  out_.line("const int item = i * ", tile_.group_size(), " + thread;");
+  const int fast = along_terms ? kMatmulDepth : extent;
+  const std::string first = join("item % ", fast), second = join("item / ", fast);
+  out_.line("const lm_ix at = ", along_terms ? second : first, ", c = ", along_terms ? first : second, ";");
+  const std::string element = value();
+  out_.line(tile, "[c * ", extent + 1, " + at] = ", element, ";");
+  out_.close();
+}
+
+void ProductTileText::multiply() {
+  const int rows = tile_.per_thread_rows, columns = tile_.per_thread_columns;
+  out_.open("LM_UNROLL for (int c = 0; c < ", kMatmulDepth, "; ++c)");
+  out_.line(c_type(tile_.sums), " l[", rows, "], r[", columns, "];");
+  out_.line("LM_UNROLL for (int i = 0; i < ", rows, "; ++i) l[i] = left[c * ", tile_.rows() + 1, " + i * ", tile_.side,
+            " + ty];");
+  out_.line("LM_UNROLL for (int j = 0; j < ", columns, "; ++j) r[j] = right[c * ", tile_.columns() + 1, " + j * ", tile_.side,
+            " + tx];");
+  out_.open("LM_UNROLL for (int i = 0; i < ", rows, "; ++i)");
+  out_.line("LM_UNROLL for (int j = 0; j < ", columns, "; ++j) sum[i * ", columns, " + j] = lm_fma_", suffix_of(tile_.sums),
+            "(l[i], r[j], sum[i * ", columns, " + j]);");
+  out_.close();
+  out_.close();
+}
+
+void ProductTileText::store(const std::function<void(const std::string& sum)>& store) {
+  const int rows = tile_.per_thread_rows, columns = tile_.per_thread_columns;
+  out_.open("LM_UNROLL for (int i = 0; i < ", rows, "; ++i)");
+  out_.open("LM_UNROLL for (int j = 0; j < ", columns, "; ++j)");
+  out_.line("const lm_ix row = i * ", tile_.side, " + ty, column = j * ", tile_.side, " + tx;");
+  out_.open("if (row < rows && column < columns)");
+  store(join("sum[i * ", columns, " + j]"));
+  out_.close();
+  out_.close();
+  out_.close();
+}
+
+std::string loaded(DataType dtype, kernel::Type sums, const std::string& raw) {
+  const std::string value = from_storage(dtype, raw);
+  return sums == kernel::Type::f64 && dtype != DataType::f64 ? cast_value(kernel::Type::f32, sums, value) : value;
+}
+
+std::string stored(DataType dtype, kernel::Type sums, const std::string& value) {
+  return bits_of(dtype) == (sums == kernel::Type::f64 ? 64 : 32) ? value : to_storage(dtype, sums, value);
+}
+
+}  // namespace lamina::gpu
