@@ -17,7 +17,8 @@ namespace {
 std::span<const LibraryOp> library_ops(OpKind kind) {
   static const std::map<OpKind, std::vector<LibraryOp>> all = [] {
     std::map<OpKind, std::vector<LibraryOp>> ops;
-    for (const auto family : {product_ops, onednn_ops, converted_product_ops, window_ops, along_axis_ops}) {
+    for (const auto family :
+         {product_ops, fast_convolution_ops, onednn_ops, converted_product_ops, convolution_ops, window_ops, along_axis_ops}) {
       for (const LibraryOp& op : family()) ops[op.kind].push_back(op);
     }
     return ops;
@@ -86,9 +87,6 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
  public:
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
     const std::span<const LibraryOp> entries = library_ops(op.kind);
-    if (entries.empty() && onednn_ops().empty())
-      return join("the cpu backend runs ", name_of(op.kind),
-                  " through oneDNN, and lamina was built without it (LAMINA_ONEDNN=OFF)");
     if (entries.empty()) return join("the cpu backend has no primitive for ", name_of(op.kind));
     std::string reason;
     for (const LibraryOp& entry : entries) {

@@ -7,8 +7,8 @@
 
 namespace lamina::cpu {
 
-// Products and convolutions by oneDNN; products that it does not run by generated code; pools, resampling and indexed reads by
-// lamina's own loops. If lamina was built without oneDNN (LAMINA_ONEDNN=OFF), it refuses convolutions and names that option.
+// Products and convolutions by generated code and by oneDNN, whichever is faster; pools, resampling and ops along an axis by
+// lamina's own loops. Without oneDNN (LAMINA_ONEDNN=OFF), everything runs too.
 std::shared_ptr<const PrimitiveLibrary> default_primitive_library();
 
 }  // namespace lamina::cpu

@@ -1,5 +1,8 @@
 #include "backends/cpu/product/emit_product.h"
 
+#include <functional>
+#include <utility>
+
 #include "backends/cpu/product/integer_pairs.h"
 #include "backends/cpu/product/product_function.h"
 #include "interface/status.h"
@@ -20,19 +23,23 @@ class TileEmitter {
         f_(module, symbol, target, tile.vector_bits, tile.type, lane_bits_of(tile.type), tile.rows, tile.vectors) {}
 
   void emit() {
-    llvm::Value* const src_row = f_.stride(0);
     src_k_ = f_.stride(1), weights_k_ = f_.stride(2);
-    for (int i = 0; i < kRowsOfAddress; ++i) offsets_.push_back(f_.b.CreateMul(src_row, f_.i64(i)));
-    Values state = f_.first_sums();
-    prefetch_sums(f_.at(f_.arg(2), f_.stride(5)), f_.stride(3));
-    for (int row = 0; row < tile_.rows; row += kRowsOfAddress)
-      state.push_back(f_.at(f_.arg(0), f_.b.CreateMul(src_row, f_.i64(row))));
-    state.push_back(f_.arg(1));
-    f_.store_sums(f_.repeat(f_.arg(4), std::move(state), [&](const Values& before) { return step(before); }));
+    llvm::Value *const src_tile = f_.stride(8), *const dst_tile = f_.stride(9);
+    f_.repeat(f_.stride(7), {f_.arg(0), f_.arg(2)}, [&](const Values& places) {
+      src_ = places[0], f_.dst = places[1];
+      emit_one();
+      return Values{f_.at(places[0], src_tile), f_.at(places[1], dst_tile)};
+    });
     f_.b.CreateRetVoid();
   }
 
  private:
+  void emit_one() {
+    Values state = f_.first_sums();
+    prefetch_sums(f_.at(f_.dst, f_.stride(5)), f_.stride(3));
+    f_.store_sums(tile_.has_pointers ? by_pointers(std::move(state)) : by_strides(std::move(state)));
+  }
+
   void prefetch_sums(llvm::Value* dst, llvm::Value* dst_row) {
     const int64_t row_bytes = tile_.vectors * f_.vector_bytes();
     for (int row = 0; row < tile_.rows; ++row) {
@@ -41,28 +48,61 @@ class TileEmitter {
     }
   }
 
-  // One entry of k. The state: sums, pointers to every third row of src, the pointer to the row of weights.
-  Values step(const Values& before) {
-    Values after = before;
-    const auto first_pointer = static_cast<size_t>(tile_.rows * tile_.vectors);
-    llvm::Value* const weights = before.back();
+  // The state: sums, pointers to every third row of src, the pointer to the row of weights.
+  Values by_strides(Values state) {
+    llvm::Value* const src_row = f_.stride(0);
+    Values offsets;
+    for (int i = 0; i < kRowsOfAddress; ++i) offsets.push_back(f_.b.CreateMul(src_row, f_.i64(i)));
+    for (int row = 0; row < tile_.rows; row += kRowsOfAddress)
+      state.push_back(f_.at(src_, f_.b.CreateMul(src_row, f_.i64(row))));
+    state.push_back(f_.arg(1));
+    return f_.repeat(f_.arg(4), std::move(state), [&](const Values& before) {
+      Values after = multiplied(before, before.back(), [&](int row) {
+        const size_t pointer = f_.sums() + static_cast<size_t>(row / kRowsOfAddress);
+        return f_.at(before[pointer], offsets[static_cast<size_t>(row % kRowsOfAddress)]);
+      });
+      for (size_t i = f_.sums(); i + 1 < after.size(); ++i) after[i] = f_.at(before[i], src_k_);
+      after.back() = f_.at(before.back(), weights_k_);
+      return after;
+    });
+  }
+
+  // The state: sums, the pointer to the row of weights, and that to the next pointers to rows of src.
+  Values by_pointers(Values state) {
+    state.push_back(f_.arg(1));
+    state.push_back(src_);
+    return f_.repeat(f_.stride(6), std::move(state), [&](const Values& before) {
+      Values rows;
+      for (int row = 0; row < tile_.rows; ++row) rows.push_back(f_.word_at(before.back(), row, f_.b.getPtrTy()));
+      Values part(before.begin(), before.end() - 1);
+      part.push_back(f_.i64(0));
+      part = f_.repeat(f_.arg(4), std::move(part), [&](const Values& entry) {
+        llvm::Value *const weights = entry[f_.sums()], *const offset = entry.back();
+        Values after = multiplied(entry, weights, [&](int row) { return f_.at(rows[static_cast<size_t>(row)], offset); });
+        after[f_.sums()] = f_.at(weights, weights_k_);
+        after.back() = f_.b.CreateAdd(offset, src_k_);
+        return after;
+      });
+      part.back() = f_.b.CreateConstGEP1_64(f_.b.getInt64Ty(), before.back(), static_cast<uint64_t>(tile_.rows));
+      return part;
+    });
+  }
+
+  // One entry of k. `state` begins with the sums; `src` returns the place of a row's element.
+  Values multiplied(Values state, llvm::Value* weights, const std::function<llvm::Value*(int row)>& src) {
     const int64_t vector_bytes = f_.lanes * element_bytes(tile_.weights), panel_bytes = tile_.vectors * vector_bytes;
     Values row_of_weights;
     for (int j = 0; j < tile_.vectors; ++j) row_of_weights.push_back(weights_at(f_.at(weights, f_.i64(j * vector_bytes))));
     for (int64_t byte = 0; tile_.prefetches && byte < panel_bytes; byte += kLine)
       f_.prefetch(f_.at(weights, f_.i64(panel_bytes + byte)));
     for (int row = 0; row < tile_.rows; ++row) {
-      llvm::Value* const pointer = before[first_pointer + static_cast<size_t>(row / kRowsOfAddress)];
-      llvm::Value* const element = f_.load(f_.scalar, f_.at(pointer, offsets_[static_cast<size_t>(row % kRowsOfAddress)]));
-      llvm::Value* const factor = f_.b.CreateVectorSplat(static_cast<unsigned>(f_.lanes), element);
+      llvm::Value* const factor = f_.b.CreateVectorSplat(static_cast<unsigned>(f_.lanes), f_.load(f_.scalar, src(row)));
       for (int j = 0; j < tile_.vectors; ++j) {
-        llvm::Value*& sum = after[static_cast<size_t>(row * tile_.vectors + j)];
+        llvm::Value*& sum = state[static_cast<size_t>(row * tile_.vectors + j)];
         sum = added(sum, factor, row_of_weights[static_cast<size_t>(j)]);
       }
     }
-    for (size_t i = first_pointer; i + 1 < after.size(); ++i) after[i] = f_.at(before[i], src_k_);
-    after.back() = f_.at(weights, weights_k_);
-    return after;
+    return state;
   }
 
   llvm::Value* weights_at(llvm::Value* pointer) {
@@ -76,8 +116,7 @@ class TileEmitter {
 
   const ProductTile tile_;
   TileFunction f_;
-  Values offsets_;
-  llvm::Value *src_k_ = nullptr, *weights_k_ = nullptr;
+  llvm::Value *src_ = nullptr, *src_k_ = nullptr, *weights_k_ = nullptr;
 };
 
 }  // namespace
@@ -89,7 +128,8 @@ void emit_product_tile(llvm::Module& module, const std::string& symbol, const Pr
 std::string describe(const ProductTile& tile) {
   return join("product tile of ", tile.rows, " rows and ", tile.vectors, " vectors of ", tile.vector_bits, " bits, ",
               kernel::name_of(tile.type), ", weights ", name_of(tile.weights),
-              tile.zero_point == 0 ? "" : join(" from ", tile.zero_point), tile.prefetches ? ", prefetches" : "");
+              tile.zero_point == 0 ? "" : join(" from ", tile.zero_point), tile.prefetches ? ", prefetches" : "",
+              tile.has_pointers ? ", rows by pointers" : "");
 }
 
 }  // namespace lamina::cpu

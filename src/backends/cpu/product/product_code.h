@@ -24,11 +24,15 @@ struct ProductTile {
   int vector_bits = 512;
   int rows = 1, vectors = 1;
   bool prefetches = false;  // the same rows of the next panel
+  // `src` is a list of pointers: to each row, for the first part of k, then for the next ones. `count` is that of a part.
+  bool has_pointers = false;
 };
 
-// Distances between rows, in bytes, and between entries of k. `next_tile`: from dst to that of the tile which follows.
+// Distances between rows, in bytes, and between entries of k. `next_tile`: from dst to that of the tile which follows. `parts`:
+// of k, with pointers to their rows. `tiles` of successive rows are computed: with distances of src, or of its pointers, and of
+// dst.
 struct ProductStrides {
-  int64_t src_row, src_k, weights_k, dst_row, bias_row, next_tile;
+  int64_t src_row, src_k, weights_k, dst_row, bias_row, next_tile, parts = 1, tiles = 1, src_tile = 0, dst_tile = 0;
 };
 
 // sums = (continues ? dst : 0) + the chain over `count` entries of k; then dst = bias == null ? sums : sums + bias.

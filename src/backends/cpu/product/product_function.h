@@ -154,8 +154,11 @@ class TileFunction : public ProductFunction {
   TileFunction(llvm::Module& module, const std::string& symbol, const Instructions& target, int vector_bits, kernel::Type type,
                int lane_bits, int rows, int vectors)
       : ProductFunction(module, symbol, parameter_types(module.getContext(), "ppppwpw"), target, vector_bits, type, lane_bits),
+        dst(arg(2)),
         rows_(rows),
         vectors_(vectors) {}
+
+  llvm::Value* dst;  // of the tile
 
   size_t sums() const { return static_cast<size_t>(rows_ * vectors_); }
   // Entry `number` of ProductStrides.
@@ -163,7 +166,7 @@ class TileFunction : public ProductFunction {
 
   Values first_sums() {
     return either(
-        b.CreateICmpNE(arg(6), i64(0)), [&] { return loaded(arg(2), stride(3)); },
+        b.CreateICmpNE(arg(6), i64(0)), [&] { return loaded(dst, stride(3)); },
         [&] { return Values(sums(), llvm::Constant::getNullValue(vector)); });
   }
   // Adds the bias if there is one. `state` begins with the sums.
@@ -182,7 +185,7 @@ class TileFunction : public ProductFunction {
  private:
   void store_all(const Values& results) {
     llvm::Value* const dst_row = stride(3);
-    for (size_t i = 0; i < sums(); ++i) store(results[i], vector_at(arg(2), dst_row, i));
+    for (size_t i = 0; i < sums(); ++i) store(results[i], vector_at(dst, dst_row, i));
   }
   llvm::Value* vector_at(llvm::Value* matrix, llvm::Value* row_stride, size_t sum) {
     const auto vectors = static_cast<size_t>(vectors_);

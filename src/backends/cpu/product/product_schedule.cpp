@@ -1,6 +1,8 @@
 #include "backends/cpu/product/product_schedule.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "backends/cpu/product/tuning.h"
 #include "backends/schedule/schedule_text.h"
@@ -98,16 +100,28 @@ constexpr ScheduleField<ProductSchedule, ProductContext> kFields[] = {
 #include "backends/cpu/product/product_fields.def"
 };
 
-// The fewest loads for a multiplication, among tiles that are no wider than dst.
-int vectors_of_tile(const Machine& machine, int64_t most_vectors) {
+// The time for an entry of k and a row of dst, in multiplications of vectors, with panels of this width. The last panel is
+// narrower; tiles with few sums wait for them.
+double time_of_row(const Machine& machine, int vectors, int64_t dst_vectors) {
+  const double rows = most_rows(machine, vectors);
+  const auto time_of_panel = [&](int64_t width) {
+    return std::max(rows * static_cast<double>(width), product_tuning::kSumsInFlight) / rows;
+  };
+  const int64_t rest = dst_vectors % vectors;
+  return static_cast<double>(dst_vectors / vectors) * time_of_panel(vectors) + (rest > 0 ? time_of_panel(rest) : 0);
+}
+
+// The least time, then the fewest loads for a multiplication, among tiles that are no wider than dst.
+int vectors_of_tile(const Machine& machine, int64_t dst_vectors) {
   int best = 1;
-  double least = 2;
+  std::pair<double, double> least{std::numeric_limits<double>::infinity(), 0};
   for (const int vectors : vectors_of(machine)) {
     const int rows = most_rows(machine, vectors);
     const double loads = static_cast<double>(rows + vectors) / (rows * vectors);
-    if (vectors > most_vectors || loads >= least) continue;
+    const std::pair cost(time_of_row(machine, vectors, dst_vectors), loads);
+    if (vectors > dst_vectors || cost >= least) continue;
     best = vectors;
-    least = loads;
+    least = cost;
   }
   return best;
 }
@@ -154,6 +168,31 @@ void choose_blocks(const Contraction& c, const Machine& machine, int threads, Pr
   s.row_block = even_block(c.matrices.m, parts_of(c.matrices.m, parts_of(units, of_columns)), s.rows);
 }
 
+// The rows of a unit stay in the second-level cache while all panels are multiplied by them.
+void keep_rows(const Contraction& c, const Machine& machine, int64_t row_bytes, ProductSchedule& s) {
+  const int64_t most = machine.caches.second / product_tuning::kShareOfSecondCache / row_bytes;
+  s.row_block = std::min(s.row_block, even_block(c.matrices.m, most, s.rows));
+}
+
+// Rows that are made once for few columns cost too much: threads share rows first.
+void share_rows(const Contraction& c, int threads, ProductSchedule& s) {
+  if (threads == 1) return;
+  const int64_t units = threads * product_tuning::kUnitsPerThread, products = c.matrices.products();
+  const int64_t of_rows = products * std::max<int64_t>(c.matrices.m / product_tuning::kRowsOfUnit, 1);
+  s.column_block = even_block(c.matrices.n, parts_of(c.matrices.n, parts_of(units, of_rows)), panel_columns(c, s));
+  const int64_t of_columns = products * parts_of(c.matrices.n, s.column_block);
+  s.row_block = even_block(c.matrices.m, parts_of(c.matrices.m, parts_of(units, of_columns)), s.rows);
+}
+
+// For windows of several taps, most of a row's entries are also those of its neighbours.
+void choose_made_rows(const Contraction& c, const Machine& machine, const ProductUse& use, ProductSchedule& s) {
+  share_rows(c, use.threads, s);
+  s.copies_rows = use.part == 0;
+  if (s.copies_rows) return keep_rows(c, machine, s.k_block * bytes_of_sum(c), s);
+  s.k_block = even_block(c.elements_of_k() / use.part, std::max<int64_t>(s.k_block / use.part, 1), 1) * use.part;
+  keep_rows(c, machine, 2 * use.part * bytes_of_sum(c) + s.k_block / use.part * int64_t{sizeof(void*)}, s);
+}
+
 }  // namespace
 
 std::string describe(const ProductSchedule& schedule) { return schedule_text::describe(schedule); }
@@ -172,6 +211,7 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
   s.copies_rows = converts_rows(c);
   if (!use.packs_ahead && c.matrices.m <= product_tuning::kFewRows) {
     choose_streaming(c, machine, use.threads, s);
+    if (use.makes_rows) choose_made_rows(c, machine, use, s);
     return s;
   }
   const bool is_one_tile = c.matrices.m <= most_rows(machine, product_tuning::kLeastVectors);
@@ -182,6 +222,7 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
   s.rows = static_cast<int>(std::min<int64_t>(most_rows(machine, s.vectors), c.matrices.m));
   choose_blocks(c, machine, use.threads, s);
   s.copies_panels = !(use.packs_ahead && converts_in_tiles(c, s));
+  if (use.makes_rows) choose_made_rows(c, machine, use, s);
   return s;
 }
 

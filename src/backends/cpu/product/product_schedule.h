@@ -52,6 +52,8 @@ struct ProductUse {
   int threads = 1;           // at most
   bool packs_ahead = false;  // the weights are packed before the product runs
   int vectors = 0;           // of the panels that they are packed in; 0: not decided yet
+  bool makes_rows = false;   // the rows of src are no matrix in memory: they are copied,
+  int64_t part = 0;          // or, if not 0, found for parts of this many entries of k
 };
 
 // By rules, from the sizes of caches and the number of registers.

@@ -25,8 +25,15 @@ inline constexpr int64_t kTilesThatConvert = 2;
 // Of a register tile: narrower ones load too much of src for a multiplication.
 inline constexpr int kLeastVectors = 2;
 
+// Sums that multiply-adds of one core keep busy: two per cycle, each after four cycles, and a quarter more, because loads do
+// not come evenly.
+inline constexpr double kSumsInFlight = 10;
+
 // Units per thread, so that a late thread delays the others by a fraction.
 inline constexpr int64_t kUnitsPerThread = 4;
+
+// The rows of a unit, if rows are made: enough to read a panel for them.
+inline constexpr int64_t kRowsOfUnit = 64;
 
 // The widest panel, in parts of all registers: wider ones save no more loads of src.
 inline constexpr int kShareOfRegisters = 4;
@@ -37,6 +44,12 @@ inline constexpr int kDequantizedVectors = 4;
 // The most entries of k for which a panel of integers has one row of scales. Shorter runs allow smaller blocks of k, longer
 // ones repeat fewer scales.
 inline constexpr int64_t kLongestRun = 256;
+
+// The fewest channels for which the rows of a convolution are found, not copied: each pointer is loaded once for them.
+inline constexpr int64_t kLeastPart = 8;
+
+// The most channels for which a row of taps has one pointer, and is copied at the borders of an image.
+inline constexpr int64_t kChannelsOfLines = 32;
 
 // Bytes of integers that are prefetched ahead: hardware prefetchers stop at the end of a page.
 inline constexpr int64_t kIntegersAhead = 2048;

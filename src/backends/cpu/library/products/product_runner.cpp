@@ -23,6 +23,7 @@ DataType storage_of(kernel::Type sums) {
 
 // Rows and columns of one entry of the batch, and some entries of k, on one thread.
 struct ProductRunner::Unit {
+  int64_t entry;
   Memory at;  // of the entry
   int64_t first_row, end_row, first_column, end_column;
   // Scratch memory: copied weights; copied rows of src; tiles of dst and of the bias; the sums of the unit.
@@ -30,7 +31,7 @@ struct ProductRunner::Unit {
   int64_t first_k = 0, count = 0;
 };
 
-// Rows of src as a register tile reads them. Distances are in bytes.
+// Rows of src as a register tile reads them, or the pointers to them. Distances are in bytes.
 struct ProductRunner::Rows {
   int64_t first, count;
   const char* src;
@@ -51,13 +52,14 @@ struct ProductRunner::Sums {
 };
 
 ProductRunner::ProductRunner(kernel::Contraction contraction, const Machine& machine, const ProductSchedule& schedule,
-                             int threads, const ProductWeights& weights)
+                             int threads, const ProductWeights& weights, const RowSource* rows)
     : contraction_(std::move(contraction)),
       stack_(contraction_.matrices),
       machine_(machine),
       schedule_(schedule),
       threads_(threads),
       weights_(weights),
+      row_source_(rows),
       sum_type_(storage_of(contraction_.sum_type())),
       bias_type_(contraction_.integers ? DataType::f32 : sum_type_),
       panel_type_(schedule_.copies_panels ? sum_type_ : stack_.weights.dtype),
@@ -92,6 +94,7 @@ void ProductRunner::check_types() const {
     LAMINA_CHECK(is_integer || is_wide == (matrix->dtype == DataType::f64), kernel::print(contraction_));
   }
   LAMINA_CHECK(stack_.src.dtype == sum_type_ || schedule_.copies_rows, kernel::print(contraction_));
+  LAMINA_CHECK(!finds_rows() || schedule_.k_block % row_source_->part() == 0, kernel::print(contraction_));
   LAMINA_CHECK(stack_.dst.dtype == sum_type_ || !contraction_.adds, kernel::print(contraction_));
 }
 
@@ -135,9 +138,9 @@ void ProductRunner::plan_scratch() {
   const auto slots = [](int64_t extent, int64_t part) { return static_cast<size_t>(parts(extent, part)); };
   // An odd number of lines: neighbouring rows use different sets of a cache.
   const auto row_bytes = [this](int64_t sums) { return static_cast<int64_t>(whole_lines(sums * sum_bytes_) | kLine); };
-  if (schedule_.copies_rows) {
+  if (schedule_.copies_rows || finds_rows()) {
     copied_row_bytes_ = row_bytes(schedule_.k_block);
-    rows_bytes_ = static_cast<size_t>(schedule_.rows * copied_row_bytes_);
+    rows_bytes_ = finds_rows() ? found_bytes() : static_cast<size_t>(schedule_.rows * copied_row_bytes_);
     all_rows_bytes_ =
         rows_bytes_ * (schedule_.panels_first ? slots(std::min(schedule_.row_block, stack_.m), schedule_.rows) : 1);
   }
@@ -152,6 +155,13 @@ void ProductRunner::plan_scratch() {
     sums_row_bytes_ = row_bytes(parts(std::min(schedule_.column_block, stack_.n), columns_) * columns_);
   thread_bytes_ = all_panels_bytes_ + all_rows_bytes_ + 2 * tile_bytes_ +
                   static_cast<size_t>(sums_row_bytes_ * std::min(schedule_.row_block, stack_.m));
+}
+
+// The pointers to the rows of a tile, then the rows that are made.
+size_t ProductRunner::found_bytes() const {
+  const int64_t parts = schedule_.k_block / row_source_->part();
+  return whole_lines(schedule_.rows * parts * int64_t{sizeof(void*)}) +
+         whole_lines(row_source_->made_bytes(schedule_.rows, parts));
 }
 
 void ProductRunner::compile(PanelCode& code, int vectors) const {
@@ -192,7 +202,8 @@ void ProductRunner::compile_tile(PanelCode& code, int64_t rows) const {
                               .vector_bits = schedule_.vector_bits,
                               .rows = static_cast<int>(rows),
                               .vectors = static_cast<int>(code.columns * schedule_.vectors / columns_),
-                              .prefetches = schedule_.prefetches && reads_in_place};
+                              .prefetches = schedule_.prefetches && reads_in_place,
+                              .has_pointers = finds_rows()};
   tile = compile_code(weights_.source == nullptr ? source_of(of_floats) : weights_.source->tile(of_floats), machine_);
 }
 
@@ -229,8 +240,9 @@ void ProductRunner::run(const void* src, const void* weights, const void* bias, 
     char* const rows = panels + all_panels_bytes_;
     char* const tile = rows + all_rows_bytes_;
     char* const tile_of_bias = tile + tile_bytes_;
-    run_unit({at_entry(memory, unit / column_blocks / row_blocks), row, std::min(row + schedule_.row_block, stack_.m),
-              columns.first, columns.end, panels, rows, tile, tile_of_bias, tile_of_bias + tile_bytes_});
+    const int64_t entry = unit / column_blocks / row_blocks;
+    run_unit({entry, at_entry(memory, entry), row, std::min(row + schedule_.row_block, stack_.m), columns.first, columns.end,
+              panels, rows, tile, tile_of_bias, tile_of_bias + tile_bytes_});
   });
 }
 
@@ -261,6 +273,7 @@ void ProductRunner::run_by_panels(const Unit& unit) const {
   for_each_rows(unit, [&](const Rows& rows, int64_t slot) { copy(unit, rows, slot); });
   for_each_panel(unit, [&](const Panel& panel, int64_t) {
     copy(unit, panel, 0);
+    if (runs_tiles_together(panel)) return run_tiles(unit, at(unit, panel, 0));
     for_each_rows(unit, [&](const Rows& rows, int64_t slot) { run_tile(unit, at(unit, rows, slot), at(unit, panel, 0)); });
   });
 }
@@ -317,8 +330,17 @@ int64_t ProductRunner::packed_columns(int64_t column) const {
 }
 
 void ProductRunner::copy(const Unit& unit, const Rows& rows, int64_t slot) const {
-  if (!schedule_.copies_rows) return;
   char* const to = unit.rows + slot * static_cast<int64_t>(rows_bytes_);
+  if (finds_rows()) {
+    const int64_t part = row_source_->part();
+    char* const made = to + whole_lines(rows.count * (unit.count / part) * int64_t{sizeof(void*)});
+    return row_source_->find_rows(unit.at.src, unit.entry, rows.first, rows.count, unit.first_k / part, unit.count / part,
+                                  reinterpret_cast<const void**>(to), made);
+  }
+  if (!schedule_.copies_rows) return;
+  if (row_source_ != nullptr)
+    return row_source_->make_rows(unit.at.src, unit.entry, rows.first, rows.count, unit.first_k, unit.count, to,
+                                  copied_row_bytes_);
   const int64_t entries = entries_of(unit), bytes = sum_bytes_ / entries_;
   copy_src_(rows.src, {rows.to_next_row, rows.to_next_k}, to, {copied_row_bytes_, bytes}, rows.count, entries);
   if (entries % entries_ == 0) return;
@@ -332,8 +354,9 @@ int64_t ProductRunner::entries_of(const Unit& unit) const {
 }
 
 ProductRunner::Rows ProductRunner::at(const Unit& unit, const Rows& rows, int64_t slot) const {
-  if (!schedule_.copies_rows) return rows;
-  return {rows.first, rows.count, unit.rows + slot * static_cast<int64_t>(rows_bytes_), copied_row_bytes_, sum_bytes_};
+  if (!schedule_.copies_rows && !finds_rows()) return rows;
+  return {rows.first, rows.count, unit.rows + slot * static_cast<int64_t>(rows_bytes_), copied_row_bytes_,
+          finds_rows() ? row_source_->to_next_k() : sum_bytes_};
 }
 
 // Of weights that are read in place, only the last panel is copied if it is narrower than a register tile. Packed weights are
@@ -429,6 +452,42 @@ ProductRunner::Sums ProductRunner::bias_of(const Unit& unit, const Rows& rows, c
   return {unit.bias, dense.row};
 }
 
+// Whether one call computes all tiles of the same height: sums are in dst, and all rows have the same bias.
+bool ProductRunner::runs_tiles_together(const Panel& panel) const {
+  const kernel::MatrixStack& bias = stack_.bias;
+  const bool has_one_bias = !stack_.has_bias || (bias.row_stride == 0 && bias.column_stride == 1 && bias.dtype == bias_type_);
+  return weights_.source == nullptr && is_direct(panel) && has_one_bias && !contraction_.adds && !contraction_.integers;
+}
+
+void ProductRunner::run_tiles(const Unit& unit, const Panel& panel) const {
+  const int64_t rows = unit.end_row - unit.first_row, tiles = parts(rows, schedule_.rows), taller = rows % tiles;
+  for_each_rows(unit, [&](const Rows& tile, int64_t slot) {
+    if (slot != 0 && slot != taller) return;
+    const bool is_last = unit.first_k + unit.count == k_;
+    const Sums added = is_last && stack_.has_bias ? bias_of(unit, tile, panel) : Sums{nullptr, 0};
+    const int64_t count = slot < taller ? taller : tiles - taller;
+    call_tiles(unit, at(unit, tile, slot), panel, sums_of(unit, tile, panel), added.at, added.to_next_row, count);
+  });
+}
+
+void ProductRunner::call_tiles(const Unit& unit, const Rows& rows, const Panel& panel, const Sums& sums, const char* added,
+                               int64_t added_row, int64_t tiles) const {
+  const bool has_slots = schedule_.copies_rows || finds_rows();
+  const int64_t part = finds_rows() ? row_source_->part() : unit.count, next_rows = rows.count * sums.to_next_row;
+  const ProductStrides strides{.src_row = rows.to_next_row,
+                               .src_k = rows.to_next_k,
+                               .weights_k = panel.to_next_k,
+                               .dst_row = sums.to_next_row,
+                               .bias_row = added_row,
+                               .next_tile = schedule_.panels_first ? next_rows : panel.columns * sum_bytes_,
+                               .parts = unit.count / part,
+                               .tiles = tiles,
+                               .src_tile = has_slots ? static_cast<int64_t>(rows_bytes_) : rows.count * rows.to_next_row,
+                               .dst_tile = next_rows};
+  const auto function = code_of(panel.columns).tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
+  function(rows.src, panel.weights, sums.at, added, part, &strides, unit.first_k == 0 ? 0 : 1);
+}
+
 // The part of dst that register tiles cannot write is copied out, and in before that if sums are carried over through dst.
 void ProductRunner::run_tile(const Unit& unit, const Rows& rows, const Panel& panel) const {
   const Steps steps{stack_.dst.row_stride * dst_bytes_, stack_.dst.column_stride * dst_bytes_};
@@ -443,12 +502,7 @@ void ProductRunner::run_tile(const Unit& unit, const Rows& rows, const Panel& pa
     added = sums;
   else if (is_last && stack_.has_bias)
     added = bias_of(unit, rows, panel);
-  const bool adds_here = !contraction_.integers;
-  const ProductStrides strides{
-      rows.to_next_row, rows.to_next_k,    panel.to_next_k,
-      sums.to_next_row, added.to_next_row, schedule_.panels_first ? rows.count * sums.to_next_row : panel.columns * sum_bytes_};
-  const auto function = code_of(panel.columns).tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
-  function(rows.src, panel.weights, sums.at, adds_here ? added.at : nullptr, unit.count, &strides, is_first ? 0 : 1);
+  call_tiles(unit, rows, panel, sums, contraction_.integers ? nullptr : added.at, added.to_next_row, 1);
   if (is_direct(panel) || !(goes_through_dst || is_last)) return;
   if (!contraction_.integers)
     return copy_out_(sums.at, {sums.to_next_row, sum_bytes_}, result, steps, rows.count, panel.columns);

@@ -31,6 +31,28 @@ class PanelSource {
   virtual CodeSource tile(const ProductTile& of_floats) const { return source_of(of_floats); }
 };
 
+// Rows of src that are no matrix of floats in memory. `src`: the pointer that ProductRunner::run gets.
+class RowSource {
+ public:
+  RowSource() = default;
+  virtual ~RowSource() = default;
+  RowSource(const RowSource&) = delete;
+  RowSource& operator=(const RowSource&) = delete;
+
+  // If the schedule copies rows: entries of k of some rows of an entry of the batch, in the type of the sums and contiguous.
+  // `to_next_row`: bytes.
+  virtual void make_rows(const void* src, int64_t entry, int64_t first_row, int64_t rows, int64_t first_k, int64_t count,
+                         char* to, int64_t to_next_row) const = 0;
+  // If not: k consists of parts of this many entries, which are to_next_k() bytes apart in each row.
+  virtual int64_t part() const = 0;
+  virtual int64_t to_next_k() const = 0;
+  // Finds the pointers to `rows` rows for one part of k, then for the next. Those that are not in memory are made in
+  // made_bytes(rows, parts) bytes.
+  virtual int64_t made_bytes(int64_t rows, int64_t parts) const = 0;
+  virtual void find_rows(const void* src, int64_t entry, int64_t first_row, int64_t rows, int64_t first_part, int64_t parts,
+                         const void** to, char* made) const = 0;
+};
+
 // Where the weights of a product come from. By default, they are a matrix in memory.
 struct ProductWeights {
   bool are_packed_ahead = false;        // `run` gets those that `pack` wrote
@@ -44,8 +66,10 @@ class ProductRunner {
  public:
   // Compiles for `machine`, or gets the code from the cache. Factors, bias and dst have the type of the sums or, if that is not
   // f64, f32 or 16 bits; or the factors are of integers. The schedule is legal. `threads`: at most.
+  // `rows`: in place of a matrix src, whose batch strides are then 0; it must outlive the runner. The schedule copies rows, or
+  // its k_block consists of whole parts.
   ProductRunner(kernel::Contraction contraction, const Machine& machine, const ProductSchedule& schedule, int threads,
-                const ProductWeights& weights = {});
+                const ProductWeights& weights = {}, const RowSource* rows = nullptr);
 
   ProductRunner(const ProductRunner&) = delete;
   ProductRunner& operator=(const ProductRunner&) = delete;
@@ -86,6 +110,7 @@ class ProductRunner {
   void plan_units();
   void plan_packed_weights();
   void plan_scratch();
+  size_t found_bytes() const;
   void check_types() const;
   void compile(PanelCode& code, int vectors) const;
   void compile_panel_copies(PanelCode& code, int vectors) const;
@@ -98,13 +123,17 @@ class ProductRunner {
   void run_by_panels(const Unit& unit) const;
   void run_by_rows(const Unit& unit) const;
   void run_tile(const Unit& unit, const Rows& rows, const Panel& panel) const;
+  bool runs_tiles_together(const Panel& panel) const;
+  void run_tiles(const Unit& unit, const Panel& panel) const;
+  void call_tiles(const Unit& unit, const Rows& rows, const Panel& panel, const Sums& sums, const char* added,
+                  int64_t added_row, int64_t tiles) const;
   template <typename Visit>
   void for_each_rows(const Unit& unit, const Visit& visit) const;
   template <typename Visit>
   void for_each_panel(const Unit& unit, const Visit& visit) const;
   Panel panel_of(const Unit& unit, int64_t column, int64_t columns) const;
   int64_t packed_columns(int64_t column) const;
-  // Copies what the schedule copies, to a slot of scratch memory, and where it is then.
+  // Copies what the schedule copies, or finds rows, in a slot of scratch memory; and where they are then.
   void copy(const Unit& unit, const Rows& rows, int64_t slot) const;
   void copy(const Unit& unit, const Panel& panel, int64_t slot) const;
   Rows at(const Unit& unit, const Rows& rows, int64_t slot) const;
@@ -115,6 +144,7 @@ class ProductRunner {
   void copy_panel(const char* from, int64_t columns, int64_t entries, char* to) const;
   void copy_pairs(const char* from, int64_t columns, int64_t entries, char* to) const;
   int64_t entries_of(const Unit& unit) const;
+  bool finds_rows() const { return row_source_ != nullptr && !schedule_.copies_rows; }
   bool is_direct(const Panel& panel) const;
   Sums sums_of(const Unit& unit, const Rows& rows, const Panel& panel) const;
   Sums bias_of(const Unit& unit, const Rows& rows, const Panel& panel) const;
@@ -125,6 +155,7 @@ class ProductRunner {
   ProductSchedule schedule_;
   int threads_;
   ProductWeights weights_;
+  const RowSource* row_source_;
   DataType sum_type_, bias_type_;  // in register tiles
   DataType panel_type_;            // of the panels that register tiles read
   DataType copied_type_;           // of the panels that are copied from the matrix, or packed

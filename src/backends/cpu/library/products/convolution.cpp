@@ -1,0 +1,222 @@
+// A convolution is a matrix product (kernels/windowed_contraction.h), whose left factor is read in place, by pointers to the
+// pixels that the window sees, or from copies of rows.
+#include "backends/cpu/library/products/convolution.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/library/library_ops.h"
+#include "backends/cpu/library/products/matrix_copy.h"
+#include "backends/cpu/library/products/product_runner.h"
+#include "backends/cpu/library/products/window_rows.h"
+#include "interface/status.h"
+#include "kernels/windowed_contraction.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+using kernel::WindowedContraction;
+using Axis = WindowedContraction::Axis;
+
+// A dim of the rows, and its strides in left and dst; or of the terms, in left and right.
+struct Run {
+  int64_t extent, left, other;
+};
+
+// Whether an index over all dims has one stride, of the last one. Dims of one entry have any stride.
+bool is_uniform(const std::vector<Run>& dims, int64_t Run::* stride) {
+  std::optional<int64_t> next;
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d].extent == 1) continue;
+    if (next && dims[d].*stride != *next) return false;
+    next = dims[d].*stride * dims[d].extent;
+  }
+  return true;
+}
+int64_t stride_of(const std::vector<Run>& dims, int64_t Run::* stride) {
+  const auto last = std::find_if(dims.rbegin(), dims.rend(), [](const Run& dim) { return dim.extent > 1; });
+  return last == dims.rend() ? 0 : (*last).*stride;
+}
+int64_t extent_of(const std::vector<Run>& dims) {
+  int64_t extent = 1;
+  for (const Run& dim : dims) extent *= dim.extent;
+  return extent;
+}
+
+std::vector<Run> rows_of(const WindowedContraction& c) {
+  std::vector<Run> dims{{c.outer_rows.extent, c.outer_rows.left, c.outer_rows.dst}};
+  for (const Axis& axis : c.axes) dims.push_back({axis.rows, axis.per_row * axis.left, axis.dst});
+  dims.push_back({c.inner_rows.extent, c.inner_rows.left, c.inner_rows.dst});
+  return dims;
+}
+std::vector<Run> terms_of(const WindowedContraction& c) {
+  std::vector<Run> dims{{c.outer_terms.extent, c.outer_terms.left, c.outer_terms.right}};
+  for (const Axis& axis : c.axes) dims.push_back({axis.terms, axis.per_term * axis.left, axis.right});
+  dims.push_back({c.inner_terms.extent, c.inner_terms.left, c.inner_terms.right});
+  return dims;
+}
+
+bool has_type_of_sums(const WindowedContraction& c) {
+  return c.left.dtype == (c.sum_type() == kernel::Type::f64 ? DataType::f64 : DataType::f32);
+}
+
+// Whether left is a matrix in memory: windows of one tap inside of the image, or as large as it.
+bool is_read_in_place(const WindowedContraction& c) {
+  const auto is_inside = [](const Axis& axis) {
+    return axis.divisor == 1 && axis.first == 0 && axis.lowest() == 0 && axis.highest() < axis.pixels;
+  };
+  return std::all_of(c.axes.begin(), c.axes.end(), is_inside) && is_uniform(terms_of(c), &Run::left) && has_type_of_sums(c);
+}
+
+// The weights are copied to a matrix if they are none.
+bool has_matrix(const WindowedContraction& c) { return is_uniform(terms_of(c), &Run::other); }
+
+// Groups, samples and perhaps rows are the batch.
+kernel::Contraction product_of(const WindowedContraction& c) {
+  const bool in_place = is_read_in_place(c);
+  std::vector<Run> rows = rows_of(c), batch;
+  while (!is_uniform(rows, &Run::other) || (in_place && !is_uniform(rows, &Run::left))) {
+    batch.push_back(rows.front());
+    rows.erase(rows.begin());
+  }
+  kernel::MatmulStack stack;
+  stack.m = extent_of(rows), stack.n = c.columns.extent, stack.k = c.term_count();
+  stack.batch = {c.groups.extent};
+  stack.src = {stack.m, stack.k, 0, 1, {0}, c.left.dtype};
+  if (in_place) {
+    stack.src.row_stride = stride_of(rows, &Run::left), stack.src.column_stride = stride_of(terms_of(c), &Run::left);
+    stack.src.batch_strides = {c.groups.left};
+  }
+  stack.weights = {stack.k, stack.n, stride_of(terms_of(c), &Run::other), c.columns.right, {c.groups.right}, c.right.dtype};
+  if (!has_matrix(c))
+    stack.weights.row_stride = stack.n, stack.weights.column_stride = 1, stack.weights.batch_strides = {stack.k * stack.n};
+  stack.dst = {stack.m, stack.n, stride_of(rows, &Run::other), c.columns.dst, {c.groups.dst}, c.dst.dtype};
+  stack.has_bias = c.has_bias();
+  stack.bias = {1, stack.n, 0, c.columns.bias, {c.groups.bias}, c.has_bias() ? c.bias.dtype : DataType::f32};
+  for (const Run& dim : batch) {
+    stack.batch.push_back(dim.extent);
+    for (kernel::MatrixStack* matrix : {&stack.weights, &stack.bias}) matrix->batch_strides.push_back(0);
+    stack.src.batch_strides.push_back(in_place ? dim.left : 0);
+    stack.dst.batch_strides.push_back(dim.other);
+  }
+  kernel::Contraction product{stack};
+  kernel::verify(product);
+  return product;
+}
+
+constexpr size_t kMostAxesOfOneDnn = 3;
+
+class GeneratedConvolution final : public Primitive {
+ public:
+  GeneratedConvolution(const WindowedContraction& contraction, const Machine& machine, const PrimitiveUse& use)
+      : GeneratedConvolution(contraction, product_of(contraction), machine, use,
+                             dynamic_cast<const GeneratedConvolution*>(use.like)) {}
+
+  const std::string& name() const override { return name_; }
+  size_t scratch_bytes() const override { return aligned(runner_.scratch_bytes()) + matrix_bytes_; }
+  size_t packed_bytes() const override { return runner_.packed_bytes(); }
+  void pack(std::span<void* const> args, void* packed, void* scratch, const Executor& executor) const override {
+    runner_.pack(matrix(args[c_.right.port], scratch, executor), packed, executor);
+  }
+  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
+    const void* const given = args[c_.right.port];
+    runner_.run(args[c_.left.port], packed_bytes() > 0 ? given : matrix(given, scratch, executor),
+                c_.has_bias() ? args[c_.bias.port] : nullptr, args[c_.dst.port], scratch, executor);
+  }
+
+ private:
+  GeneratedConvolution(const WindowedContraction& contraction, const kernel::Contraction& product, const Machine& machine,
+                       const PrimitiveUse& use, const GeneratedConvolution* like)
+      : c_(contraction),
+        is_packed_(like != nullptr ? like->is_packed_ : use.packs_weights && !use.reads_packed_once),
+        schedule_(choose_product_schedule(product, machine,
+                                          {.threads = use.threads,
+                                           .packs_ahead = is_packed_,
+                                           .vectors = is_packed_ && like != nullptr ? like->schedule_.vectors : 0,
+                                           .makes_rows = !is_read_in_place(c_),
+                                           .part = WindowRows::part_of(c_)})),
+        rows_(c_, product.matrices.m, machine, schedule_.vector_bits),
+        runner_(product, machine, schedule_, use.threads, {.are_packed_ahead = is_packed_},
+                is_read_in_place(c_) ? nullptr : &rows_),
+        matrix_bytes_(has_matrix(c_) ? 0
+                                     : static_cast<size_t>(
+                                           bytes_of(c_.right.dtype, c_.groups.extent * c_.term_count() * c_.columns.extent))),
+        copy_(c_.right.dtype, c_.right.dtype, machine, schedule_.vector_bits),
+        name_(join("convolution, ", describe(schedule_), is_packed_ ? ", weights packed" : "")) {}
+
+  // The weights of all groups as matrices: in place, or a copy in scratch memory.
+  const void* matrix(const void* weights, void* scratch, const Executor& executor) const {
+    if (matrix_bytes_ == 0) return weights;
+    char* const to = static_cast<char*>(scratch) + aligned(runner_.scratch_bytes());
+    const int64_t inner = c_.inner_terms.extent, blocks = c_.term_count() / inner;
+    for_each_tile(c_.groups.extent * blocks, executor, [&](int64_t i, int) {
+      const int64_t bytes = bytes_of(c_.right.dtype, inner * c_.columns.extent);
+      copy_terms(static_cast<const char*>(weights), i / blocks, i % blocks, to + i * bytes);
+    });
+    return to;
+  }
+  // The inner terms of one place along the axes.
+  void copy_terms(const char* weights, int64_t group, int64_t place, char* to) const {
+    const int64_t bytes = bytes_of(c_.right.dtype, 1), columns = c_.columns.extent;
+    int64_t at = group * c_.groups.right;
+    for (size_t a = c_.axes.size(); a-- > 0; place /= c_.axes[a].terms) at += place % c_.axes[a].terms * c_.axes[a].right;
+    at += place * c_.outer_terms.right;
+    copy_(weights + at * bytes, {c_.inner_terms.right * bytes, c_.columns.right * bytes}, to, {columns * bytes, bytes},
+          c_.inner_terms.extent, columns);
+  }
+
+  const WindowedContraction c_;
+  const bool is_packed_;
+  const ProductSchedule schedule_;
+  const WindowRows rows_;
+  const ProductRunner runner_;
+  const size_t matrix_bytes_;  // of the weights of all groups, if they are copied
+  const MatrixCopy copy_;
+  const std::string name_;
+};
+
+std::unique_ptr<const Primitive> convolution(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  if (step.quantized || step.post_ops) return nullptr;
+  return generated_convolution(kernel::windowed_contraction_of(step), host_machine(), use);
+}
+
+// Windows of one tap with the channels of both tensors contiguous, and full registers. Neither the number of samples nor packed
+// weights decide: an image's bits are its own.
+bool is_fast(const WindowedContraction& c) {
+  const int64_t lanes = vector_bits(host_machine()) / (8 * bytes_of(c.left.dtype, 1));
+  return has_type_of_sums(c) && is_read_in_place(c) && c.inner_terms.left == 1 && c.columns.dst == 1 &&
+         c.columns.extent >= 2 * lanes;
+}
+
+std::unique_ptr<const Primitive> fast_convolution(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  if (step.quantized || step.post_ops) return nullptr;
+  const WindowedContraction contraction = kernel::windowed_contraction_of(step);
+  const bool is_only_choice = contraction.sum_type() == kernel::Type::f64 || contraction.axes.size() > kMostAxesOfOneDnn;
+  return is_only_choice || is_fast(contraction) ? generated_convolution(contraction, host_machine(), use) : nullptr;
+}
+
+std::vector<LibraryOp> ops_with(decltype(LibraryOp::compile) compile) {
+  std::vector<LibraryOp> ops;
+  for (const OpKind kind : {OpKind::Convolution, OpKind::ConvolutionBackwardData, OpKind::ConvolutionBackwardWeights,
+                            OpKind::ConvTranspose, OpKind::ConvTransposeBackwardData, OpKind::ConvTransposeBackwardWeights})
+    ops.push_back({.kind = kind, .compile = compile, .is_fast_in = [](DataType dtype) {
+                     return dtype == DataType::f32 || dtype == DataType::f64;
+                   }});
+  return ops;
+}
+
+}  // namespace
+
+std::unique_ptr<const Primitive> generated_convolution(const WindowedContraction& contraction, const Machine& machine,
+                                                       const PrimitiveUse& use) {
+  return std::make_unique<GeneratedConvolution>(contraction, machine, use);
+}
+
+std::vector<LibraryOp> fast_convolution_ops() { return ops_with(fast_convolution); }
+std::vector<LibraryOp> convolution_ops() { return ops_with(convolution); }
+
+}  // namespace lamina::cpu

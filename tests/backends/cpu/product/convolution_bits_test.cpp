@@ -1,0 +1,133 @@
+// Generated convolutions give the bits of the interpreter's chain: all six kinds in all formats, rows in place, by pointers and
+// copied, one to three threads, weights packed or not, on every described machine.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/library/products/convolution.h"
+#include "backends/cpu/support/described_machines.h"
+#include "backends/cpu/threads/executor.h"
+#include "support/convolution_graphs.h"
+#include "support/library_step.h"
+
+namespace lamina::testing {
+namespace {
+
+using kernel::LibraryStep;
+using kernel::WindowedContraction;
+
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16;
+
+// Memory at the start of a cache line, with numbers of the type.
+class Aligned {
+ public:
+  explicit Aligned(size_t bytes) : memory_(bytes + 64) {}
+  Aligned(const LogicalTensor& tensor, std::mt19937& random) : Aligned(static_cast<size_t>(tensor.byte_size())) {
+    std::uniform_real_distribution<double> around(-1, 1);
+    for (int64_t i = 0; i < tensor.byte_size() / bytes_of(tensor.dtype, 1); ++i)
+      store_from_double(tensor.dtype, data(), i, around(random));
+  }
+  char* data() { return memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64); }
+
+ private:
+  std::vector<char> memory_;
+};
+
+class ConvolutionBits : public OnDescribedMachine {
+ protected:
+  void expect_chain(const ConvolutionCase& c) {
+    SCOPED_TRACE(join(name_of(c.kind), " ", c.channels_last ? "NXC" : "NCX", c.taps_first ? ", taps first" : ", taps last"));
+    const LibraryStep step = library_step_of(graph_of(c));
+    const WindowedContraction contraction = kernel::windowed_contraction_of(step);
+    std::vector<Aligned> memory;
+    for (const auto* ports : {&step.inputs, &step.outputs})
+      for (const LogicalTensor& tensor : *ports) memory.emplace_back(tensor, random_);
+    std::vector<void*> args;
+    for (Aligned& of_port : memory) args.push_back(of_port.data());
+    if (step.inputs.back().is_empty_port()) args[step.inputs.size() - 1] = nullptr;
+    const auto bytes = static_cast<size_t>(step.outputs[0].byte_size());
+    std::vector<char> expected(bytes);
+    kernel::interpret(contraction, args[contraction.left.port], args[contraction.right.port],
+                      contraction.has_bias() ? args[contraction.bias.port] : nullptr, expected.data());
+    const bool makes_weights = c.kind == OpKind::ConvolutionBackwardWeights || c.kind == OpKind::ConvTransposeBackwardWeights;
+    for (const bool packs : {false, !makes_weights}) {
+      const int threads = 1 + static_cast<int>(random_() % 3);
+      EXPECT_TRUE(result_of(contraction, args, bytes, threads, packs) == expected)
+          << threads << " threads" << (packs ? ", weights packed" : "");
+    }
+  }
+
+  std::vector<char> result_of(const WindowedContraction& contraction, std::vector<void*> args, size_t bytes, int threads,
+                              bool packs) {
+    const auto made = cpu::generated_convolution(contraction, machine_, {.threads = threads, .packs_weights = packs});
+    const cpu::Executor executor(cpu::Executor::Kind::workers, threads);
+    Aligned scratch(made->scratch_bytes()), packed(made->packed_bytes());
+    if (made->packed_bytes() > 0) {
+      made->pack(args, packed.data(), scratch.data(), executor);
+      args[contraction.right.port] = packed.data();
+    }
+    char* const dst = static_cast<char*>(args[contraction.dst.port]);
+    std::memset(dst, 0xff, bytes);
+    made->run(args, scratch.data(), executor);
+    return {dst, dst + bytes};
+  }
+
+  void expect_chain_of_all_kinds(ConvolutionCase c) {
+    for (const OpKind kind : kConvolutionKinds) {
+      for (const bool channels_last : {true, false}) {
+        for (const bool taps_first : {true, false}) {
+          c.kind = kind, c.channels_last = channels_last, c.taps_first = taps_first;
+          expect_chain(c);
+        }
+      }
+    }
+  }
+
+  const cpu::Machine machine_ = machine();
+  std::mt19937 random_{1};
+};
+
+TEST_P(ConvolutionBits, AreThoseOfTheChain) {
+  expect_chain_of_all_kinds({.src_channels = 5, .dst_channels = 7});
+  expect_chain_of_all_kinds({.src_channels = 20, .dst_channels = 33, .space = {7, 9}, .strides = {2, 1}, .dilations = {1, 2}});
+  expect_chain_of_all_kinds({.src_channels = 40, .dst_channels = 17, .pads_begin = {3, 0}, .pads_end = {1, 4}});
+}
+
+TEST_P(ConvolutionBits, AreThoseOfTheChainForOneTap) {
+  const ConvolutionCase one{.src_channels = 19, .dst_channels = 34, .kernel = {1, 1}, .pads_begin = {0, 0}, .pads_end = {0, 0}};
+  expect_chain_of_all_kinds(one);
+  ConvolutionCase strided = one;
+  strided.strides = {2, 3};
+  expect_chain_of_all_kinds(strided);
+}
+
+TEST_P(ConvolutionBits, AreThoseOfTheChainWithGroupsAndAxes) {
+  expect_chain_of_all_kinds({.src_channels = 24, .dst_channels = 12, .groups = 2, .space = {5, 6}});
+  expect_chain_of_all_kinds({.src_channels = 12, .dst_channels = 12, .groups = 12, .space = {5, 6}});
+  expect_chain_of_all_kinds(
+      {.src_channels = 16, .space = {17}, .kernel = {4}, .strides = {2}, .pads_begin = {3}, .pads_end = {0}, .dilations = {1}});
+  expect_chain_of_all_kinds({.batch = 1,
+                             .space = {3, 4, 3, 4},
+                             .kernel = {2, 2, 1, 3},
+                             .strides = {1, 1, 1, 1},
+                             .pads_begin = {1, 0, 0, 1},
+                             .pads_end = {0, 0, 0, 1},
+                             .dilations = {1, 2, 1, 1}});
+}
+
+TEST_P(ConvolutionBits, AreThoseOfTheChainInSixteenBits) {
+  expect_chain_of_all_kinds({.src_channels = 20, .dst_channels = 18, .space = {5, 6}, .dtype = bf16});
+}
+
+TEST_P(ConvolutionBits, AreThoseOfTheChainForManyTerms) {
+  for (const OpKind kind : {OpKind::Convolution, OpKind::ConvTranspose, OpKind::ConvolutionBackwardWeights})
+    expect_chain({.kind = kind, .src_channels = 600, .dst_channels = 20, .space = {5, 5}});
+}
+
+INSTANTIATE_TEST_SUITE_P(OnMachines, ConvolutionBits, ::testing::ValuesIn(described_machines()), name_of_machine);
+
+}  // namespace
+}  // namespace lamina::testing
