@@ -82,8 +82,10 @@ TEST(GoldenSource, AlongAnAxis) {
 }
 
 TEST(GoldenSource, Convolution) {
-  const ConvolutionCase c{.src_channels = 6, .dst_channels = 4, .groups = 2, .strides = {2, 1}, .dtype = DataType::bf16};
-  expect_golden("convolution_bf16", gpu::convolution_op(), graph_of(c));
+  const ConvolutionCase c{.src_channels = 6, .dst_channels = 6, .groups = 6, .strides = {2, 1}, .dtype = DataType::bf16};
+  expect_golden("convolution_bf16_depthwise", gpu::convolution_op(), graph_of(c));
+  expect_golden("convolution_bf16", gpu::convolution_op(),
+                graph_of({.src_channels = 6, .strides = {2, 1}, .dtype = DataType::bf16}));
 }
 
 // The host program may set any locale: run-time compilers must receive the same text.

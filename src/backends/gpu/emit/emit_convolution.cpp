@@ -43,6 +43,13 @@ int64_t step_in_right(const WindowedContraction& c) {
   return c.outer_terms.right;
 }
 
+int64_t step_in_dst(const WindowedContraction& c) {
+  if (c.inner_rows.extent > 1) return c.inner_rows.dst;
+  for (size_t a = c.axes.size(); a-- > 0;)
+    if (c.axes[a].rows > 1) return c.axes[a].dst;
+  return c.outer_rows.dst;
+}
+
 // Whether neighbouring threads copy elements that are `first` apart, so that they share memory transactions, not `second`.
 bool are_neighbours(int64_t first, int64_t second) { return first != 0 && (second == 0 || std::abs(first) < std::abs(second)); }
 
@@ -53,17 +60,37 @@ class ConvolutionEmitter {
   ConvolutionEmitter(const WindowedContraction& contraction, const ProductTile& tile, std::string symbol)
       : c_(contraction), tile_(tile), symbol_(std::move(symbol)), text_(tile_, out_) {}
 
+  // In tiles.
   std::string emit() {
     emit_signature();
     const std::string group = text_.place("row_count", join("(lm_s64)", c_.columns.extent));
     out_.line("const lm_s64 group = ", group, ";");
-    size_t number = 0;
-    emit_pointer("from_left", c_.left.dtype, c_.groups.left, number++);
-    emit_pointer("from_right", c_.right.dtype, c_.groups.right, number++);
-    if (c_.has_bias()) emit_pointer("bias", c_.bias.dtype, c_.groups.bias, number++);
-    emit_pointer("dst", c_.dst.dtype, c_.groups.dst, number++);
+    emit_pointers();
     text_.sum("term_count", [&] { emit_load(); }, [] {});
-    text_.store([&](const std::string& sum) { emit_store(sum); });
+    text_.store([&](const std::string& sum) {
+      split("entry", "(lm_ix)first_row + row", true);
+      emit_store("((lm_ix)first_column + column)", sum);
+    });
+    out_.close();
+    return out_.str();
+  }
+
+  // A thread per element of dst. Neighbouring threads have neighbouring channels if these are closer to each other than rows.
+  std::string emit_by_element() {
+    const int64_t columns = c_.columns.extent, channels = columns * c_.groups.extent;
+    emit_signature();
+    out_.line("const lm_s64 item = LM_GROUP * ", tile_.group_size(), " + LM_THREAD;");
+    out_.open("if (item < row_count * ", channels, ")");
+    const bool channels_first = are_neighbours(columns > 1 ? c_.columns.dst : c_.groups.dst, step_in_dst(c_));
+    const std::string channel = channels_first ? join("item % ", channels) : "item / row_count";
+    out_.line("const lm_s64 channel = ", channel, ", group = channel / ", columns, ";");
+    out_.line("const lm_ix column = (lm_ix)(channel % ", columns, ");");
+    emit_pointers();
+    split("row", channels_first ? join("(lm_ix)(item / ", channels, ")") : "(lm_ix)(item % row_count)", true);
+    out_.line(c_type(tile_.sums), " sum = 0;");
+    emit_chain();
+    emit_store("column", "sum");
+    out_.close();
     out_.close();
     return out_.str();
   }
@@ -75,6 +102,7 @@ class ConvolutionEmitter {
     for (const Axis& axis : c_.axes) count *= of_rows ? axis.rows : axis.terms;
     return count;
   }
+
   void emit_signature() {
     std::string parameters;
     for (int t = 0; t < (c_.has_bias() ? 4 : 3); ++t) parameters += join("LM_BUFFER b", t, ", const lm_s64 o", t, ", ");
@@ -84,6 +112,13 @@ class ConvolutionEmitter {
               ";");
   }
 
+  void emit_pointers() {
+    size_t number = 0;
+    emit_pointer("from_left", c_.left.dtype, c_.groups.left, number++);
+    emit_pointer("from_right", c_.right.dtype, c_.groups.right, number++);
+    if (c_.has_bias()) emit_pointer("bias", c_.bias.dtype, c_.groups.bias, number++);
+    emit_pointer("dst", c_.dst.dtype, c_.groups.dst, number++);
+  }
   void emit_pointer(const char* name, DataType dtype, int64_t stride, size_t number) {
     const std::string type = join("LM_GLOBAL ", std::string(name) == "dst" ? "" : "const ", storage_type(dtype), "*");
     out_.line(type, " const ", name, " = (", type, ")(b", number, " + o", number, ")", plus("group", stride), ";");
@@ -93,18 +128,39 @@ class ConvolutionEmitter {
     text_.load_rows(are_neighbours(step_in_left(c_, false), step_in_left(c_, true)), [&] {
       split("row", "(lm_ix)first_row + at", true);
       split("term", "(lm_ix)done + c", false);
-      std::string inside = "at < rows && c < depth",
-                  place = at_outer_and_inner(&Dim::left, true) + at_outer_and_inner(&Dim::left, false);
-      for (size_t a = 0; a < c_.axes.size(); ++a) emit_pixel(a, inside, place);
-      return join(inside, " ? ", loaded(c_.left.dtype, tile_.sums, join("from_left[", at_start(place), "]")), " : 0");
+      return left_or_0("at < rows && c < depth");
     });
     text_.load_columns(are_neighbours(step_in_right(c_), c_.columns.right), [&] {
       split("term", "(lm_ix)done + c", false);
-      std::string place = at_outer_and_inner(&Dim::right, false) + plus("((lm_ix)first_column + at)", c_.columns.right);
-      for (size_t a = 0; a < c_.axes.size(); ++a) place += plus(join("t", a), c_.axes[a].right);
-      return join("at < columns && c < depth ? ", loaded(c_.right.dtype, tile_.sums, join("from_right[", at_start(place), "]")),
-                  " : 0");
+      return join("at < columns && c < depth ? ", right("((lm_ix)first_column + at)"), " : 0");
     });
+  }
+
+  // Term after term, in their order.
+  void emit_chain() {
+    const auto loop = [&](const std::string& place, const std::string& count) {
+      out_.open("for (lm_ix ", place, " = 0; ", place, " < ", count, "; ++", place, ")");
+    };
+    loop("t_outer", "(lm_ix)outer_terms");
+    for (size_t a = 0; a < c_.axes.size(); ++a) loop(join("t", a), join(c_.axes[a].terms));
+    loop("t_inner", join(c_.inner_terms.extent));
+    const std::string left = left_or_0("");
+    out_.line("sum = lm_fma_", suffix_of(tile_.sums), "(", left, ", ", right("column"), ", sum);");
+    for (size_t loops = c_.axes.size() + 2; loops > 0; --loops) out_.close();
+  }
+
+  // The element of left at a row and a term, if these are inside; may write lines before.
+  std::string left_or_0(std::string inside) {
+    std::string place = at_outer_and_inner(&Dim::left, true) + at_outer_and_inner(&Dim::left, false);
+    for (size_t a = 0; a < c_.axes.size(); ++a) emit_pixel(a, inside, place);
+    const std::string value = loaded(c_.left.dtype, tile_.sums, join("from_left[", at_start(place), "]"));
+    if (inside.starts_with(" && ")) inside = inside.substr(4);
+    return inside.empty() ? value : join("(", inside, " ? ", value, " : 0)");
+  }
+  std::string right(const std::string& column) const {
+    std::string place = at_outer_and_inner(&Dim::right, false) + plus(column, c_.columns.right);
+    for (size_t a = 0; a < c_.axes.size(); ++a) place += plus(join("t", a), c_.axes[a].right);
+    return loaded(c_.right.dtype, tile_.sums, join("from_right[", at_start(place), "]"));
   }
 
   // Defines the places of a row or a term: outer, along the axes, inner.
@@ -144,14 +200,12 @@ class ConvolutionEmitter {
     return place.starts_with(" + ") ? place.substr(3) : place.empty() ? "0" : place;
   }
 
-  void emit_store(const std::string& sum) {
-    split("entry", "(lm_ix)first_row + row", true);
-    std::string place = at_outer_and_inner(&Dim::dst, true) + plus("((lm_ix)first_column + column)", c_.columns.dst);
+  void emit_store(const std::string& column, const std::string& sum) {
+    std::string place = at_outer_and_inner(&Dim::dst, true) + plus(column, c_.columns.dst);
     for (size_t a = 0; a < c_.axes.size(); ++a) place += plus(join("r", a), c_.axes[a].dst);
     std::string value = sum;
     if (c_.has_bias())
-      value += " + " + loaded(c_.bias.dtype, tile_.sums,
-                              join("bias[", at_start(plus("((lm_ix)first_column + column)", c_.columns.bias)), "]"));
+      value += " + " + loaded(c_.bias.dtype, tile_.sums, join("bias[", at_start(plus(column, c_.columns.bias)), "]"));
     out_.line("dst[", at_start(place), "] = ", stored(c_.dst.dtype, tile_.sums, value), ";");
   }
 
@@ -186,24 +240,29 @@ std::string why_unsupported(const Graph&, const Op&) { return ""; }
 
 LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limits, const Language& language) {
   const WindowedContraction contraction = kernel::windowed_contraction_of(step);
-  const int64_t rows = contraction.row_count(), columns = contraction.columns.extent;
+  const int64_t rows = contraction.row_count(), columns = contraction.columns.extent, groups = contraction.groups.extent;
   const ProductTile tile = choose_tile(rows, columns, contraction.sum_type(), limits);
+  const bool has_tiles = columns > tuning::kFewColumns;
   LibraryProgram made;
   made.needs_f64 = tile.sums == kernel::Type::f64;
   made.source.symbol = join("lamina_convolution_", lamina::name_of(contraction.left.dtype));
   made.source.symbols = {made.source.symbol};
+  ConvolutionEmitter emitter(contraction, tile, made.source.symbol);
   made.source.body = join("typedef ", reach(contraction) > tuning::kMaxNarrowOffset ? "lm_s64" : "int", " lm_ix;\n\n",
-                          ConvolutionEmitter(contraction, tile, made.source.symbol).emit());
+                          has_tiles ? emitter.emit() : emitter.emit_by_element());
   made.source.text = conversions_prelude(language, made.needs_f64) + made.source.body;
   made.args = {contraction.left.port, contraction.right.port};
   if (contraction.has_bias()) made.args.push_back(contraction.bias.port);
   made.args.push_back(contraction.dst.port);
   made.words = {contraction.outer_rows.extent, contraction.outer_terms.extent};
-  made.groups = {(columns + tile.columns() - 1) / tile.columns(), (rows + tile.rows() - 1) / tile.rows(),
-                 contraction.groups.extent};
+  const auto parts = [](int64_t extent, int64_t part) { return (extent + part - 1) / part; };
   made.group_size = tile.group_size();
-  made.schedule = join("tiles of ", tile.rows(), " x ", tile.columns());
-  made.text = join(kernel::print(contraction), ", work-groups make tiles of ", tile.rows(), " x ", tile.columns());
+  if (has_tiles)
+    made.groups = {parts(columns, tile.columns()), parts(rows, tile.rows()), groups};
+  else
+    made.groups = {parts(rows * columns * groups, tile.group_size())};
+  made.schedule = has_tiles ? join("tiles of ", tile.rows(), " x ", tile.columns()) : "a thread per element";
+  made.text = join(kernel::print(contraction), ", ", made.schedule);
   return made;
 }
 

@@ -107,6 +107,10 @@ inline constexpr int kMatmulSide = 16, kMatmulPerThread = 4;
 //   (as above)
 inline constexpr int kMatmulDepth = 16;
 
+// The most columns of a group of a convolution for which each element has a thread of its own: a tile would be mostly empty.
+// No bits. Not measured.
+inline constexpr int64_t kFewColumns = 4;
+
 // ---- programs along one axis
 
 // Threads of a work-group; each has a row or an element of its own. No bits. Not measured.
