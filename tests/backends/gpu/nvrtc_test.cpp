@@ -63,7 +63,7 @@ class NvrtcNorms : public ::testing::TestWithParam<std::tuple<int, DataType>> {}
 // Bytes per thread that the compiler may spill. It starts the loads of the next chunk early, also where one or two registers
 // are missing. Sums of columns of 16384 elements fit in no group's registers together with a chunk; they stay there all the
 // same, because spilling a few values is cheaper than reading and writing all sums for each row.
-constexpr int kFewBytes = 8, kBytesBesideColumns = 64, kBytesOfLongRows = 48;
+constexpr int kFewBytes = 8, kBytesBesideColumns = 24, kBytesOfLongRows = 48;
 
 TEST_P(NvrtcNorms, SpillOnlyWhereRegistersDoNotSufficeUpTo16384) {
   LAMINA_NVRTC_OR_SKIP(nvrtc);
@@ -150,6 +150,25 @@ TEST(Nvrtc, AccessesAreSixteenBytesWideAndNothingIsAtomic) {
       EXPECT_EQ(ptx.find(".f64"), std::string::npos) << "an f32 kernel needs no double";
       const std::string unaligned = ptx_of(*nvrtc, cuda_source(first_kernel_of(graph), false));
       EXPECT_FALSE(std::regex_search(unaligned, wide_load));
+    }
+  }
+}
+
+// The function's body in PTX.
+std::string entry_of(const std::string& ptx, const std::string& symbol) {
+  const size_t begin = ptx.find(join(".entry ", symbol, "("));
+  return begin == std::string::npos ? "" : ptx.substr(begin, ptx.find("\n}\n", begin) - begin);
+}
+
+TEST(Nvrtc, PartialSumsOfColumnsAreStoredSixteenBytesAtATime) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  for (const DataType dtype : {f32, bf16}) {
+    for (const int64_t size : {4096, 65536}) {
+      const KernelSource source = cuda_source(first_kernel_of(norm_backward_graph(dtype, 128, size)));
+      const std::string last_walk = entry_of(ptx_of(*nvrtc, source), source.symbols.at(source.symbols.size() - 2));
+      SCOPED_TRACE(join(name_of(dtype), ", ", size));
+      EXPECT_TRUE(std::regex_search(last_walk, std::regex("st\\.global\\.v4\\.[bfu]32")));
+      EXPECT_FALSE(std::regex_search(last_walk, std::regex("st\\.global\\.[bfu]32")));
     }
   }
 }

@@ -49,9 +49,12 @@ void ColumnSums::store() {
   out_.line("const lm_ix at = ", schedule_.split ? "begin + " : "", "(lm_ix)(k * ", schedule_.team, " + t) * ",
             schedule_.vector, ";");
   out_.open("if (at < ", e_.row_size, ")");
-  for (const NodeIndex i : sums_)
-    out_.line("LM_UNROLL for (int v = 0; v < ", schedule_.vector, "; ++v) q", i, "[at + v] = c", i, "[k * ", schedule_.vector,
-              " + v];");
+  for (const NodeIndex i : sums_) {
+    if (schedule_.vector > 1)
+      out_.line("LM_STORE(", schedule_.vector, ", q", i, " + at, c", i, " + k * ", schedule_.vector, ");");
+    else
+      out_.line("q", i, "[at] = c", i, "[k];");
+  }
   out_.close();
   out_.close();
   out_.close();
