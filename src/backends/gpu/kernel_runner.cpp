@@ -162,7 +162,7 @@ void KernelRunner::run_split(const Module& module, void* stream, std::span<const
   for (size_t phase = 0; phase < phases; ++phase) {
     const bool sums_columns = columns_ > 0 && phase + 1 == phases;
     const int64_t groups = row_groups(sums_columns);
-    const int64_t blocks = (row_size_ + order_.block() - 1) / order_.block();
+    const int64_t blocks = blocks_of_row(kernel_, order_);
     const int64_t wanted = sums_columns && schedule_.column_registers
                                ? blocks
                                : std::clamp<int64_t>(tuning::kGroupsPerUnit * limits_.compute_units / groups, 1, blocks);

@@ -13,11 +13,6 @@ using kernel::NodeKind;
 
 namespace {
 
-int64_t block_count(const kernel::Kernel& kernel) {
-  const int64_t block = sum_order(kernel).block();
-  return (kernel.row_size() + block - 1) / block;
-}
-
 // The number of results per block of the row in the nodes before `end`.
 int64_t result_count(const kernel::Kernel& kernel, size_t end) {
   int64_t count = 0;
@@ -88,7 +83,7 @@ void SplitRows::join_blocks(int phase) {
 }
 
 void SplitRows::emit_result_accesses(int phase, bool loads) {
-  const int64_t blocks = block_count(kernel_);
+  const int64_t blocks = blocks_of_row(kernel_, e_.order);
   for (const NodeIndex root : plan_.roots(phase)) {
     if (!is_reduction(root)) continue;
     const char* type = c_type(node(root).type);
@@ -109,7 +104,7 @@ void SplitRows::emit_result_accesses(int phase, bool loads) {
 }  // namespace
 
 int64_t split_state_bytes(const kernel::Kernel& kernel) {
-  return 8 * result_count(kernel, kernel.nodes.size()) * block_count(kernel);
+  return 8 * result_count(kernel, kernel.nodes.size()) * blocks_of_row(kernel, sum_order(kernel));
 }
 
 // One function for each phase with a walk, and one for the last phase, which stores row values.

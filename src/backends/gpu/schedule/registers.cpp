@@ -13,8 +13,6 @@ using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
-int words(kernel::Type type) { return type == kernel::Type::f64 || type == kernel::Type::s64 ? 2 : 1; }
-
 class RegisterCount {
  public:
   RegisterCount(const LoopPlan& plan, const SumOrder& order, const Schedule& schedule)
@@ -27,7 +25,7 @@ class RegisterCount {
   int of_walk(int phase) const {
     int count = tuning::kScalarRegisters;
     for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-      if (is_live(static_cast<NodeIndex>(i), phase)) count += elements_ * words(kernel_.nodes[i].type);
+      if (is_live(static_cast<NodeIndex>(i), phase)) count += elements_ * words_of(kernel_.nodes[i].type);
     for (const NodeIndex i : plan_.nodes(phase))
       if (kernel_.node(i).kind == NodeKind::load && plan_.live_since(i) < 0) count += of_chunk(kernel_.node(i));
     for (const NodeIndex root : plan_.roots(phase)) count += of_root(kernel_.node(root), plan_.loop_of(root) == phase);
@@ -38,7 +36,7 @@ class RegisterCount {
   int of_row_loop() const {
     if (!schedule_.column_registers) return 0;
     int sums = 0;
-    for (const Node& n : kernel_.nodes) sums += n.kind == NodeKind::column_sum ? elements_ * words(n.type) : 0;
+    for (const Node& n : kernel_.nodes) sums += n.kind == NodeKind::column_sum ? elements_ * words_of(n.type) : 0;
     const int walks = schedule_.split ? 1 : static_cast<int>(plan_.usual_walks().size());
     return sums + tuning::kRowLoopRegisters + walks * tuning::kRowLoopWalkRegisters;
   }
@@ -61,10 +59,10 @@ class RegisterCount {
 
   int of_root(const Node& n, bool is_first_walk) const {
     if (n.kind == NodeKind::store) return of_chunk(n);
-    if (n.kind == NodeKind::reduce) return lanes_ * words(n.type);
+    if (n.kind == NodeKind::reduce) return lanes_ * words_of(n.type);
     if (n.kind != NodeKind::moments) return 0;
-    if (!plan_.moments_by_block()) return (is_first_walk ? 1 : 2) * lanes_ * words(n.type);
-    return (elements_ + 3 * lanes_) * words(n.type);  // both walks are one, and the block is in registers
+    if (!plan_.moments_by_block()) return (is_first_walk ? 1 : 2) * lanes_ * words_of(n.type);
+    return (elements_ + 3 * lanes_) * words_of(n.type);  // both walks are one, and the block is in registers
   }
 
   const LoopPlan& plan_;
@@ -74,6 +72,8 @@ class RegisterCount {
 };
 
 }  // namespace
+
+int words_of(kernel::Type type) { return type == kernel::Type::f64 || type == kernel::Type::s64 ? 2 : 1; }
 
 int registers_of(const LoopPlan& plan, const SumOrder& order, const Schedule& schedule) {
   const RegisterCount count(plan, order, schedule);

@@ -6,6 +6,9 @@
 
 namespace lamina::gpu {
 
+// The 32-bit registers of a value.
+int words_of(kernel::Type type);
+
 // The 32-bit registers of a thread in the walk that needs most: values that stay live between walks and rows, the loads,
 // accumulators and results of one chunk, addresses and row values.
 int registers_of(const kernel::LoopPlan& plan, const SumOrder& order, const Schedule& schedule);

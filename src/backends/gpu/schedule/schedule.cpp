@@ -114,7 +114,7 @@ kernel::LoopPolicy loop_policy(const Kernel& kernel, const Schedule& schedule) {
   const int elements = elements_of_thread(order, schedule);
   policy.live_size = [elements](const kernel::Node& n, kernel::CostClass cost) {
     const bool is_worth_it = n.kind == kernel::NodeKind::load || cost == kernel::CostClass::function;
-    return !is_worth_it ? 0 : elements * (n.type == kernel::Type::f64 || n.type == kernel::Type::s64 ? 2 : 1);
+    return !is_worth_it ? 0 : elements * words_of(n.type);
   };
   policy.keeps_loads_first = true;
   policy.live_space = schedule.live_words;

@@ -7,8 +7,8 @@
 //   warp, block   one row per warp (team 32) or per work-group (team > 32)
 //   transposed    rows are contiguous in memory across the row, not along it: neighbouring threads run neighbouring rows
 //   flat          no reduction: every thread runs one chunk of the whole grid
-//   split         few long rows: several teams share a row block by block, with one launch per phase. Each team joins the
-//                 results of the blocks of earlier phases, in their order
+//   split         rows of several blocks, if they are few or their columns are summed: several teams share a row block by
+//                 block, with one launch per phase. Each team joins the results of the blocks of earlier phases, in their order
 #pragma once
 
 #include <cstdint>

@@ -70,7 +70,11 @@ bool rows_are_adjacent(const Kernel& kernel) {
   return !kernel.has_column_sum() && dense.across_rows > dense.along_rows;
 }
 
-bool is_one_block(const Kernel& kernel, const SumOrder& order) { return kernel.row_size() <= order.block(); }
+int64_t blocks_of_row(const Kernel& kernel, const SumOrder& order) {
+  return (kernel.row_size() + order.block() - 1) / order.block();
+}
+
+bool is_one_block(const Kernel& kernel, const SumOrder& order) { return blocks_of_row(kernel, order) <= 1; }
 
 SumOrder sum_order(const Kernel& kernel) {
   SumOrder order;

@@ -33,6 +33,7 @@ SumOrder sum_order(const kernel::Kernel& kernel);
 
 bool reduces(const kernel::Kernel& kernel);
 
+int64_t blocks_of_row(const kernel::Kernel& kernel, const SumOrder& order);
 // Whether both walks for mean and variance run over the whole row, which is one block.
 bool is_one_block(const kernel::Kernel& kernel, const SumOrder& order);
 
