@@ -29,9 +29,6 @@ class Linked(NamedTuple):
     joined: Callable  # makes an executable of other CompiledPartitions of the same partitions and tensors
 
 
-_FORMS = {"f32": "<f", "f64": "<d", "f16": "<e", "s32": "<i", "s64": "<q", "s8": "<b", "u8": "<B", "boolean": "<?"}
-
-
 def whole(tensor: _core.LogicalTensor) -> Port:
     return Port(tensor, tensor, 0)
 
@@ -55,8 +52,13 @@ def scalar_bytes(value: float, dtype: str) -> bytes:
     if dtype == "bf16":
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
         return struct.pack("<H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if value == value else 0x7FC0)
-    form = _FORMS[dtype]
-    return struct.pack(form, value if dtype in ("f32", "f64", "f16") else int(value))
+    form, _ = _core.array_types()[dtype]
+    if form == "bool":
+        return bytes([bool(value)])
+    kind, size = form[1], int(form[2:])
+    if kind == "f":
+        return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)
+    return int(value).to_bytes(size, "little", signed=kind == "i")
 
 
 def link(partitions: Sequence[_core.Partition], inputs: Sequence[Port], outputs: Sequence[_core.LogicalTensor],

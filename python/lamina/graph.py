@@ -57,9 +57,9 @@ class Graph:
               strides: Optional[Sequence[int]] = None, constant: bool = False) -> LogicalTensor:
         """Adds a tensor that the caller passes.
 
-        shape: extents, with None for an extent that differs from call to call; None as a whole if the rank is unknown. dtype:
-        "f32", "bf16", "f16", "f64", "s32", "s64", "s8", "u8", "boolean", or "s4" and "u4": the caller passes a dense uint8 array
-        with two elements per byte along the last axis, the first in the low four bits. strides: in elements, 0 broadcasts;
+        shape: extents, with None for an extent that differs from call to call; None as a whole if the rank is unknown. dtype: a
+        name of lamina.data_types(), such as "f32"; for "s4" and "u4" the caller passes a dense uint8 array with two elements per
+        byte along the last axis, the first in the low four bits. strides: in elements, 0 broadcasts;
         default dense row-major. constant: the tensor has the same values at every call, so that data derived from it is
         cached."""
         tensor = LogicalTensor(self._take_id(), dtype, shape, strides, "constant" if constant else "undef")

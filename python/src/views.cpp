@@ -15,9 +15,10 @@ struct TypeRow {
   lamina_data_type_t type;
   int bits;
   const char* npy;
+  std::string_view kind;
 };
 constexpr TypeRow kTypes[] = {
-#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) {#name, lamina_##name, bits, npy},
+#define LAMINA_DATA_TYPE(name, value, bits, kind, npy) {#name, lamina_##name, bits, npy, #kind},
 #include "graph/data_types.def"
 };
 
@@ -25,28 +26,41 @@ constexpr TypeRow kTypes[] = {
 struct ArrayType {
   lamina_data_type_t type;
   dlpack::Code code;
-  const char* torch;
+  std::string torch;
 };
-constexpr ArrayType kArrayTypes[] = {
-    {lamina_f32, dlpack::kFloat, "float32"},
-    {lamina_f64, dlpack::kFloat, "float64"},
-    {lamina_f16, dlpack::kFloat, "float16"},
-    {lamina_bf16, dlpack::kBfloat, "bfloat16"},
-    {lamina_s32, dlpack::kInt, "int32"},
-    {lamina_s64, dlpack::kInt, "int64"},
-    {lamina_s8, dlpack::kInt, "int8"},
-    {lamina_u8, dlpack::kUInt, "uint8"},
-    {lamina_boolean, dlpack::kBool, "bool"},
-    {lamina_f8_e5m2, dlpack::kFloat8E5m2, "float8_e5m2"},
-    {lamina_f8_e4m3, dlpack::kFloat8E4m3fn, "float8_e4m3fn"},
-};
+
+// Small floats have a code and a name each. Those of other types follow from their kind and bits.
+std::vector<ArrayType> all_array_types() {
+  std::vector<ArrayType> types = {
+      {lamina_f16, dlpack::kFloat, "float16"},
+      {lamina_bf16, dlpack::kBfloat, "bfloat16"},
+      {lamina_f8_e5m2, dlpack::kFloat8E5m2, "float8_e5m2"},
+      {lamina_f8_e4m3, dlpack::kFloat8E4m3fn, "float8_e4m3fn"},
+  };
+  struct Kind {
+    std::string_view name;
+    dlpack::Code code;
+    const char* torch;
+  };
+  for (const Kind& kind : {Kind{"real", dlpack::kFloat, "float"}, Kind{"signed_integer", dlpack::kInt, "int"},
+                           Kind{"unsigned_integer", dlpack::kUInt, "uint"}})
+    for (const TypeRow& row : kTypes)
+      if (row.kind == kind.name && row.bits >= 8) types.push_back({row.type, kind.code, kind.torch + std::to_string(row.bits)});
+  types.push_back({lamina_boolean, dlpack::kBool, "bool"});
+  return types;
+}
+
+const std::vector<ArrayType>& array_types_known() {
+  static const std::vector<ArrayType> types = all_array_types();
+  return types;
+}
 
 [[noreturn]] void refuse(std::string_view what, const std::string& message) {
   throw error(lamina_invalid_arguments, std::string(what) + " " + message);
 }
 
 lamina_data_type_t type_of(uint8_t code, int bits) {
-  for (const ArrayType& known : kArrayTypes)
+  for (const ArrayType& known : array_types_known())
     if (known.code == code && bits_of(known.type) == bits) return known.type;
   return lamina_data_type_undef;
 }
@@ -112,9 +126,10 @@ lamina_data_type_t torch_type(nb::handle dtype, std::string_view what) {
   static std::unordered_map<PyObject*, lamina_data_type_t> known;
   if (const auto found = known.find(dtype.ptr()); found != known.end()) return found->second;
   const std::string name = nb::cast<std::string>(nb::str(dtype));
-  const auto found = std::find_if(std::begin(kArrayTypes), std::end(kArrayTypes),
-                                  [&](const ArrayType& type) { return name == std::string("torch.") + type.torch; });
-  if (found == std::end(kArrayTypes)) refuse(what, "has elements of " + name + ", which lamina does not support");
+  const std::vector<ArrayType>& types = array_types_known();
+  const auto found =
+      std::find_if(types.begin(), types.end(), [&](const ArrayType& type) { return name == "torch." + type.torch; });
+  if (found == types.end()) refuse(what, "has elements of " + name + ", which lamina does not support");
   Py_INCREF(dtype.ptr());
   known.emplace(dtype.ptr(), found->type);
   return found->type;
@@ -229,7 +244,7 @@ std::vector<std::string> type_names() {
 
 std::map<std::string, std::pair<std::string, std::string>> array_types() {
   std::map<std::string, std::pair<std::string, std::string>> types;
-  for (const ArrayType& known : kArrayTypes) {
+  for (const ArrayType& known : array_types_known()) {
     const auto row = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeRow& r) { return r.type == known.type; });
     types[row->name] = {known.code == dlpack::kBool ? "bool" : row->npy, known.torch};
   }

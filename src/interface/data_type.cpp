@@ -5,7 +5,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <type_traits>
 
 #include "interface/element.h"
 #include "interface/small_float.h"
@@ -83,12 +82,13 @@ double decode(const SmallFloat& format, uint32_t code) {
   return sign * static_cast<double>(significand) * power;
 }
 
-int64_t saturate(double value, int64_t low, int64_t high) {
+template <typename Integer>
+Integer saturate(double value, Integer low, Integer high) {
   if (std::isnan(value)) return 0;
   const double rounded = round_half_even(value);
   if (rounded <= static_cast<double>(low)) return low;
   if (rounded >= static_cast<double>(high)) return high;
-  return static_cast<int64_t>(rounded);
+  return static_cast<Integer>(rounded);
 }
 
 // Two values per byte; an element of even index is in the low half.
@@ -104,26 +104,6 @@ void store_nibble(void* data, int64_t index, int64_t value) {
   store_element(data, index / 2, static_cast<uint8_t>(joined));
 }
 
-// The C++ type through which an element of `bits` bits is loaded and stored.
-template <TypeKind kind, int bits>
-struct Stored;
-template <>
-struct Stored<TypeKind::real, 64> : std::type_identity<double> {};
-template <>
-struct Stored<TypeKind::real, 32> : std::type_identity<float> {};
-template <>
-struct Stored<TypeKind::small_float, 16> : std::type_identity<uint16_t> {};
-template <>
-struct Stored<TypeKind::small_float, 8> : std::type_identity<uint8_t> {};
-template <>
-struct Stored<TypeKind::signed_integer, 64> : std::type_identity<int64_t> {};
-template <>
-struct Stored<TypeKind::signed_integer, 32> : std::type_identity<int32_t> {};
-template <>
-struct Stored<TypeKind::signed_integer, 8> : std::type_identity<int8_t> {};
-template <>
-struct Stored<TypeKind::unsigned_integer, 8> : std::type_identity<uint8_t> {};
-
 template <DataType type, TypeKind kind, int bits>
 double load(const void* data, int64_t index) {
   if constexpr (kind == TypeKind::boolean) {
@@ -132,7 +112,7 @@ double load(const void* data, int64_t index) {
     const int nibble = load_nibble(data, index);
     return nibble - (kind == TypeKind::signed_integer && (nibble & 8) != 0 ? 16 : 0);
   } else {
-    const auto stored = load_element<typename Stored<kind, bits>::type>(data, index);
+    const auto stored = load_element<StoredType<kind, bits>>(data, index);
     if constexpr (kind == TypeKind::small_float) {
       constexpr SmallFloat format = small_float(type);
       return decode(format, stored);
@@ -149,14 +129,14 @@ void store(void* data, int64_t index, double value) {
   } else if constexpr (bits == 4) {
     store_nibble(data, index, kind == TypeKind::signed_integer ? saturate(value, -8, 7) : saturate(value, 0, 15));
   } else {
-    using T = typename Stored<kind, bits>::type;
+    using T = StoredType<kind, bits>;
     if constexpr (kind == TypeKind::small_float) {
       constexpr SmallFloat format = small_float(type);
       store_element(data, index, static_cast<T>(encode(format, value)));
     } else if constexpr (kind == TypeKind::real) {
       store_element(data, index, static_cast<T>(value));
     } else {
-      store_element(data, index, static_cast<T>(saturate(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max())));
+      store_element(data, index, saturate(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
     }
   }
 }
@@ -186,6 +166,10 @@ bool is_floating(DataType type) {
     default: return false;
   }
 }
+
+bool is_signed_integer(DataType type) { return kind_of(type) == TypeKind::signed_integer; }
+
+bool is_integer(DataType type) { return is_signed_integer(type) || kind_of(type) == TypeKind::unsigned_integer; }
 
 bool is_byte_integer(DataType type) { return type == DataType::s8 || type == DataType::u8; }
 

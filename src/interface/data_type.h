@@ -27,6 +27,10 @@ int64_t bytes_of(DataType type, int64_t count);
 // Whether the type is real or a small float.
 bool is_floating(DataType type);
 
+// Whether the type is an integer, signed or not. boolean is not.
+bool is_integer(DataType type);
+bool is_signed_integer(DataType type);
+
 // Whether the type is s8 or u8, the operand types of integer products.
 bool is_byte_integer(DataType type);
 

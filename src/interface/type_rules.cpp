@@ -23,6 +23,19 @@ std::vector<DataType> small_floats_of(int bits) {
   return types;
 }
 
+std::vector<DataType> computing_integers() {
+  std::vector<DataType> types = all_types();
+  std::erase_if(types, [](DataType type) { return !is_integer(type) || bits_of(type) < 16; });
+  return types;
+}
+
+std::vector<DataType> floats_and_integers() {
+  std::vector<DataType> types = floats_and_f64();
+  const std::vector<DataType> integers = computing_integers();
+  types.insert(types.end(), integers.begin(), integers.end());
+  return types;
+}
+
 TypeRule stays_alone(DataType alone, std::vector<std::string> variables) {
   return [alone, variables = std::move(variables)](const TypeOf& type_of) -> std::string {
     bool has_it = false;

@@ -32,7 +32,7 @@ class Builder {
   Value index(Dims coefficients);
   Value map(MapOp op, Value a, Value b = {}, Value c = {}, double value = 0);
   Value cast(Value a, Type type);
-  Value cast_to_odd(Value a);  // s64 to f64
+  Value cast_to_odd(Value a);  // an integer of 64 bits to f64
   Value round_to(Value a, DataType dtype);
   Value select(Value condition, Value then, Value otherwise);
   Value reduce(Reduction reduction, Value a);

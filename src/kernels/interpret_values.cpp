@@ -33,15 +33,18 @@ void store_real(DataType dtype, void* data, int64_t index, Real value) {
   case DataType::name: return store_element(data, index, static_cast<Bits>(math::host_small_float(value, dtype)));
       LAMINA_SMALL_FLOATS(LAMINA_STORE)
 #undef LAMINA_STORE
-    case DataType::s8: return store_element(data, index, static_cast<int8_t>(math::host_narrow_integer(value, 8, true)));
-    case DataType::u8: return store_element(data, index, static_cast<uint8_t>(math::host_narrow_integer(value, 8, false)));
-    case DataType::s4: return write_nibble(data, index, static_cast<uint8_t>(math::host_narrow_integer(value, 4, true) & 15));
-    case DataType::u4: return write_nibble(data, index, static_cast<uint8_t>(math::host_narrow_integer(value, 4, false) & 15));
-    case DataType::s32: return store_element(data, index, static_cast<int32_t>(math::host_wide_integer(value, 32)));
-    case DataType::s64: return store_element(data, index, math::host_wide_integer(value, 64));
     case DataType::boolean: return store_element(data, index, static_cast<uint8_t>(value != 0));
-    default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter cannot store ", lamina::name_of(dtype)));
+    default: break;
   }
+  const int64_t integer = math::host_integer(value, bits_of(dtype), lamina::is_signed_integer(dtype));
+  if (bits_of(dtype) < 8) return write_nibble(data, index, static_cast<uint8_t>(integer & 15));
+  visit_integer_type(dtype, [&](auto of_type) { store_element(data, index, static_cast<decltype(of_type)>(integer)); });
+}
+
+// Of an integer of the type or a boolean.
+template <typename Real>
+Real real_of_integer(int64_t integer, Type type) {
+  return is_signed_integer(type) ? static_cast<Real>(integer) : static_cast<Real>(static_cast<uint64_t>(integer));
 }
 
 template <typename Real>
@@ -50,36 +53,33 @@ Real round_trip(DataType dtype, Real value) {
   store_real(dtype, &memory, 0, value);
   const Scalar back = load_scalar(dtype, &memory, 0);
   const Type type = compute_type(dtype);
-  return type == Type::f32 || type == Type::f64 ? static_cast<Real>(back.real) : static_cast<Real>(back.integer);
+  return is_real(type) ? static_cast<Real>(back.real) : real_of_integer<Real>(back.integer, type);
+}
+
+// As an integer of the type, in 64 bits.
+int64_t wrapped_to(Type type, uint64_t bits) {
+  return visit_integer_type(data_type_of(type),
+                            [bits](auto of_type) { return static_cast<int64_t>(static_cast<decltype(of_type)>(bits)); });
 }
 
 Scalar cast_scalar(Scalar value, Type from, Type to) {
-  const bool from_real = from == Type::f32 || from == Type::f64;
-  switch (to) {
-    case Type::f32:
-      return real_scalar(from_real ? static_cast<double>(static_cast<float>(value.real))
-                                   : static_cast<double>(static_cast<float>(value.integer)));
-    case Type::f64: return real_scalar(from_real ? value.real : static_cast<double>(value.integer));
-    case Type::boolean: return integer_scalar(from_real ? value.real != 0 : value.integer != 0);
-    case Type::s32:
-      if (from_real)
-        return integer_scalar(from == Type::f32 ? math::host_wide_integer(static_cast<float>(value.real), 32)
-                                                : math::host_wide_integer(value.real, 32));
-      return integer_scalar(static_cast<int32_t>(value.integer));
-    case Type::s64:
-      if (from_real)
-        return integer_scalar(from == Type::f32 ? math::host_wide_integer(static_cast<float>(value.real), 64)
-                                                : math::host_wide_integer(value.real, 64));
-      return value;
-  }
-  return {};
+  const bool from_real = is_real(from);
+  if (to == Type::f32)
+    return real_scalar(
+        static_cast<double>(from_real ? static_cast<float>(value.real) : real_of_integer<float>(value.integer, from)));
+  if (to == Type::f64) return real_scalar(from_real ? value.real : real_of_integer<double>(value.integer, from));
+  if (to == Type::boolean) return integer_scalar(from_real ? value.real != 0 : value.integer != 0);
+  if (!from_real) return integer_scalar(wrapped_to(to, static_cast<uint64_t>(value.integer)));
+  const int bits = bits_of(data_type_of(to));
+  const int64_t integer = from == Type::f32 ? math::host_integer(static_cast<float>(value.real), bits, is_signed_integer(to))
+                                            : math::host_integer(value.real, bits, is_signed_integer(to));
+  return integer_scalar(wrapped_to(to, static_cast<uint64_t>(integer)));
 }
 
-// Wraps around, as two's complement does.
 int64_t wrapped(MapOp op, Type type, int64_t a, int64_t b) {
   const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
   const uint64_t result = op == MapOp::add ? x + y : op == MapOp::subtract ? x - y : op == MapOp::multiply ? x * y : 0 - x;
-  return type == Type::s32 ? static_cast<int32_t>(result) : static_cast<int64_t>(result);
+  return wrapped_to(type, result);
 }
 
 template <typename T>
@@ -91,6 +91,10 @@ bool compare(MapOp op, T a, T b) {
     case MapOp::greater: return a > b;
     default: return a >= b;
   }
+}
+
+bool compare_integers(MapOp op, Type type, int64_t a, int64_t b) {
+  return is_signed_integer(type) ? compare(op, a, b) : compare(op, static_cast<uint64_t>(a), static_cast<uint64_t>(b));
 }
 
 template <typename Real>
@@ -133,13 +137,13 @@ Scalar map_integer(const Node& node, Type type, std::span<const Scalar> operands
     case MapOp::subtract:
     case MapOp::multiply:
     case MapOp::negate: return integer_scalar(wrapped(node.op, type, a, b));
-    case MapOp::maximum: return integer_scalar(a > b ? a : b);
-    case MapOp::minimum: return integer_scalar(a < b ? a : b);
+    case MapOp::maximum: return integer_scalar(compare_integers(MapOp::greater, type, a, b) ? a : b);
+    case MapOp::minimum: return integer_scalar(compare_integers(MapOp::less, type, a, b) ? a : b);
     case MapOp::equal:
     case MapOp::less:
     case MapOp::less_equal:
     case MapOp::greater:
-    case MapOp::greater_equal: return integer_scalar(compare(node.op, a, b));
+    case MapOp::greater_equal: return integer_scalar(compare_integers(node.op, type, a, b));
     case MapOp::logical_and: return integer_scalar(a & b);
     case MapOp::logical_not: return integer_scalar(a == 0);
     case MapOp::philox_word: return integer_scalar(math::host_philox_word(a, b, operands[2].integer));
@@ -158,25 +162,24 @@ Scalar load_scalar(DataType dtype, const void* data, int64_t index) {
     return real_scalar(static_cast<double>(math::host_from_small_float(load_element<Bits>(data, index), dtype)));
       LAMINA_SMALL_FLOATS(LAMINA_LOAD)
 #undef LAMINA_LOAD
-    case DataType::s8: return real_scalar(load_element<int8_t>(data, index));
-    case DataType::u8: return real_scalar(load_element<uint8_t>(data, index));
     case DataType::s4: return real_scalar((read_nibble(data, index) ^ 8) - 8);
     case DataType::u4: return real_scalar(read_nibble(data, index));
-    case DataType::s32: return integer_scalar(load_element<int32_t>(data, index));
-    case DataType::s64: return integer_scalar(load_element<int64_t>(data, index));
     case DataType::boolean: return integer_scalar(load_element<uint8_t>(data, index) != 0);
-    default: throw Error(Status::runtime_error, join("bug in lamina: the interpreter cannot load ", lamina::name_of(dtype)));
+    default: break;
   }
+  const auto integer = visit_integer_type(
+      dtype, [&](auto of_type) { return static_cast<int64_t>(load_element<decltype(of_type)>(data, index)); });
+  return is_real(compute_type(dtype)) ? real_scalar(static_cast<double>(integer)) : integer_scalar(integer);
 }
 
 void store_scalar(DataType dtype, Type type, void* data, int64_t index, Scalar value) {
   switch (type) {
     case Type::f32: return store_real(dtype, data, index, static_cast<float>(value.real));
     case Type::f64: return store_real(dtype, data, index, value.real);
-    case Type::s32: return store_element(data, index, static_cast<int32_t>(value.integer));
-    case Type::s64: return store_element(data, index, value.integer);
     case Type::boolean: return store_element(data, index, static_cast<uint8_t>(value.integer));
+    default: break;
   }
+  visit_integer_type(dtype, [&](auto of_type) { store_element(data, index, static_cast<decltype(of_type)>(value.integer)); });
 }
 
 Scalar constant_scalar(const Node& node) {
@@ -188,7 +191,8 @@ Scalar constant_scalar(const Node& node) {
 Scalar map_scalar(const Node& node, Type operand_type, std::span<const Scalar> operands) {
   if (node.op == MapOp::select) return operands[0].integer != 0 ? operands[1] : operands[2];
   if (node.op == MapOp::cast) return cast_scalar(operands[0], operand_type, node.type);
-  if (node.op == MapOp::cast_to_odd) return real_scalar(math::host_odd_from_integer(operands[0].integer));
+  if (node.op == MapOp::cast_to_odd)
+    return real_scalar(math::host_odd_from_integer(operands[0].integer, is_signed_integer(operand_type)));
   if (operand_type == Type::f32) return map_real<float>(node, operands);
   return operand_type == Type::f64 ? map_real<double>(node, operands) : map_integer(node, operand_type, operands);
 }

@@ -8,13 +8,25 @@ namespace lamina::kernel {
 
 Type compute_type(DataType dtype) {
   switch (dtype) {
-    case DataType::f64: return Type::f64;
-    case DataType::s32: return Type::s32;
-    case DataType::s64: return Type::s64;
-    case DataType::boolean: return Type::boolean;
+#define LAMINA_CASE(name) \
+  case DataType::name: return Type::name;
+    LAMINA_KERNEL_TYPES(LAMINA_CASE)
+#undef LAMINA_CASE
     default: return Type::f32;
   }
 }
+
+DataType data_type_of(Type type) {
+  static constexpr DataType types[] = {
+#define LAMINA_DATA_TYPE_OF(name) DataType::name,
+      LAMINA_KERNEL_TYPES(LAMINA_DATA_TYPE_OF)
+#undef LAMINA_DATA_TYPE_OF
+  };
+  return types[static_cast<size_t>(type)];
+}
+
+bool is_integer(Type type) { return lamina::is_integer(data_type_of(type)); }
+bool is_signed_integer(Type type) { return lamina::is_signed_integer(data_type_of(type)); }
 
 bool Kernel::has_row_reduction() const {
   return std::any_of(nodes.begin(), nodes.end(),
@@ -123,7 +135,7 @@ int operand_count(const Node& node) {
 
 namespace {
 
-enum class Takes { number, real, value, boolean, s64, choice };
+enum class Takes { number, real, value, boolean, s64, long_integer, choice };
 enum class Gives { same, boolean, chosen };
 
 struct MapFacts {
@@ -146,9 +158,10 @@ const MapFacts& facts_of(MapOp op) { return kMaps[static_cast<size_t>(op)]; }
 bool accepts(Takes takes, Type type) {
   switch (takes) {
     case Takes::number: return type != Type::boolean;
-    case Takes::real: return type == Type::f32 || type == Type::f64;
+    case Takes::real: return is_real(type);
     case Takes::boolean: return type == Type::boolean;
     case Takes::s64: return type == Type::s64;
+    case Takes::long_integer: return is_integer(type) && bits_of(data_type_of(type)) == 64;
     case Takes::value:
     case Takes::choice: return true;
   }
@@ -179,7 +192,11 @@ Type result_of(MapOp op, Type first, Type second, Type chosen) {
 }
 
 const char* name_of(Type type) {
-  static constexpr const char* names[] = {"f32", "f64", "s32", "s64", "boolean"};
+  static constexpr const char* names[] = {
+#define LAMINA_NAME(name) #name,
+      LAMINA_KERNEL_TYPES(LAMINA_NAME)
+#undef LAMINA_NAME
+  };
   return names[static_cast<size_t>(type)];
 }
 

@@ -18,10 +18,21 @@
 
 namespace lamina::kernel {
 
-// The types of arithmetic. 16-bit and 8-bit floats are converted only by loads and stores.
-enum class Type { f32, f64, s32, s64, boolean };
+// The types of arithmetic, each a data type. Values of the other data types (floats of 16 and 8 bits, integers of 8 and 4) are
+// computed in f32, and are converted only by loads and stores. Integers wrap around.
+#define LAMINA_KERNEL_TYPES(use) use(f32) use(f64) use(s32) use(s64) use(boolean) use(u16) use(u32) use(u64)
 
-// The type in which values of `dtype` are computed: itself for f64, s32, s64 and boolean, f32 for all others.
+enum class Type {
+#define LAMINA_ENUMERATOR(name) name,
+  LAMINA_KERNEL_TYPES(LAMINA_ENUMERATOR)
+#undef LAMINA_ENUMERATOR
+};
+DataType data_type_of(Type type);
+inline bool is_real(Type type) { return type == Type::f32 || type == Type::f64; }
+bool is_integer(Type type);  // boolean is none
+bool is_signed_integer(Type type);
+
+// The type in which values of `dtype` are computed: itself, or f32.
 Type compute_type(DataType dtype);
 
 enum class NodeKind {

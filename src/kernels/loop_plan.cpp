@@ -8,7 +8,7 @@ namespace lamina::kernel {
 
 namespace {
 
-bool is_real(const Node& n) { return n.type == Type::f32 || n.type == Type::f64; }
+bool is_real(const Node& n) { return kernel::is_real(n.type); }
 bool is_reduction(const Node& n) { return n.kind == NodeKind::reduce || n.kind == NodeKind::moments; }
 
 std::vector<bool> marks_of(const NodeList& list, size_t nodes) {

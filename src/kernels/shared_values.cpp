@@ -46,8 +46,7 @@ std::vector<NodeIndex> nodes_to_compute_ahead(const Kernel& kernel) {
   std::vector<NodeIndex> nodes;
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const Node& node = kernel.nodes[i];
-    const bool is_real = node.type == Type::f32 || node.type == Type::f64;
-    if (expensive[i] && read_by_rows[i] && node.per_element && is_real) nodes.push_back(static_cast<NodeIndex>(i));
+    if (expensive[i] && read_by_rows[i] && node.per_element && is_real(node.type)) nodes.push_back(static_cast<NodeIndex>(i));
   }
   return nodes;
 }

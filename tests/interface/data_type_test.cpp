@@ -25,9 +25,10 @@ uint32_t stored(DataType type, double value) {
 
 double loaded(DataType type, uint32_t bits) { return load_as_double(type, &bits, 0); }
 
-constexpr std::array<DataType, 13> kStorable{
-    DataType::f16,     DataType::bf16,    DataType::f32,     DataType::s32, DataType::s8, DataType::u8, DataType::f64,
-    DataType::boolean, DataType::f8_e5m2, DataType::f8_e4m3, DataType::s4,  DataType::u4, DataType::s64};
+constexpr std::array<DataType, 16> kStorable{DataType::f16,     DataType::bf16,    DataType::f32, DataType::s32,
+                                             DataType::s8,      DataType::u8,      DataType::f64, DataType::boolean,
+                                             DataType::f8_e5m2, DataType::f8_e4m3, DataType::s4,  DataType::u4,
+                                             DataType::s64,     DataType::u16,     DataType::u32, DataType::u64};
 
 TEST(DataType, NamesReadBack) {
   for (DataType type : kStorable) EXPECT_EQ(data_type_from_name(name_of(type)), type);
@@ -144,6 +145,13 @@ TEST(DataType, IntegersRoundToEvenAndSaturate) {
   EXPECT_EQ(round_to(DataType::s32, 4e9), 2147483647.0);
   EXPECT_EQ(round_to(DataType::s64, 1e30), 9223372036854775807.0);
   EXPECT_EQ(round_to(DataType::s64, -1e30), -9223372036854775808.0);
+  EXPECT_EQ(round_to(DataType::u16, 65535.5), 65535);
+  EXPECT_EQ(round_to(DataType::u16, -1), 0);
+  EXPECT_EQ(round_to(DataType::u32, 1e10), 4294967295.0);
+  uint64_t largest = 0;
+  store_from_double(DataType::u64, &largest, 0, 1e30);
+  EXPECT_EQ(largest, UINT64_MAX);
+  EXPECT_EQ(load_as_double(DataType::u64, &largest, 0), 0x1p64);
 }
 
 TEST(DataType, BooleansAreZeroOrOne) {

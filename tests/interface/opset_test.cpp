@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "interface/op_schema.h"
+#include "interface/type_rules.h"
 #include "support/files.h"
 #include "support/valid_op.h"
 
@@ -219,15 +221,21 @@ TEST_F(Opset, DocumentedAndSeenTypesAreAccepted) {
 
 // Besides f64, these ops accept the integers that frameworks use for positions and masks.
 TEST_F(Opset, F64IsTheOnlyTypeAddedToComputingOps) {
+  const std::vector<DataType> integers = computing_integers();
+  const std::set<DataType> computed(integers.begin(), integers.end());
+  std::set<DataType> with_boolean = computed;
+  with_boolean.insert(DataType::boolean);
   const std::map<std::string, std::set<DataType>> own_types{
-      {"Add", {DataType::s64}},
-      {"Subtract", {DataType::s64}},
-      {"Multiply", {DataType::s32, DataType::s64}},
-      {"GreaterEqual", {DataType::s64}},
+      {"Add", computed},
+      {"Subtract", computed},
+      {"Multiply", computed},
+      {"Maximum", computed},
+      {"Minimum", computed},
+      {"GreaterEqual", computed},
       {"LayerNorm", {DataType::f16}},  // gamma, beta and statistics may have the data's type
       {"LayerNormBackward", {DataType::f16}},
       {"GroupNorm", {DataType::f16}},
-      {"TypeCast", {DataType::s32, DataType::s64, DataType::boolean}}};
+      {"TypeCast", with_boolean}};
   for_each_op([&](const json& entry, const OpSchema& schema) {
     const auto added = own_types.find(entry["kind"].get<std::string>());
     if (kAnyType.contains(entry["kind"].get<std::string>())) return;

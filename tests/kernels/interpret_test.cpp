@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "interface/status.h"
+#include "interface/type_rules.h"
 #include "kernels/builder.h"
 #include "kernels/math/host_convert.h"
 
@@ -115,21 +116,17 @@ INSTANTIATE_TEST_SUITE_P(Types, HostConversions,
 TEST(HostConversions, IntegersSaturateAndRoundHalfToEven) {
   const auto expect_same = [](double value) {
     const auto narrow = static_cast<float>(value);
-    for (const DataType type : {DataType::s8, DataType::u8, DataType::s4, DataType::u4}) {
-      uint8_t stored = 0;
+    for (const DataType type : all_types()) {
+      if (!is_integer(type)) continue;
+      uint64_t stored = 0, of_float = 0;
       store_from_double(type, &stored, 0, value);
+      store_from_double(type, &of_float, 0, static_cast<double>(narrow));
       const int width = bits_of(type);
-      const bool is_signed = kind_of(type) == TypeKind::signed_integer;
-      const uint32_t mask = (1U << width) - 1;
-      EXPECT_EQ(math::host_narrow_integer(value, width, is_signed) & mask, stored) << value;
-      EXPECT_EQ(math::host_narrow_integer(narrow, width, is_signed) & mask, stored) << value;
+      const bool is_signed = is_signed_integer(type);
+      const uint64_t mask = ~uint64_t{0} >> (64 - width);
+      EXPECT_EQ(static_cast<uint64_t>(math::host_integer(value, width, is_signed)) & mask, stored) << name_of(type) << value;
+      EXPECT_EQ(static_cast<uint64_t>(math::host_integer(narrow, width, is_signed)) & mask, of_float) << name_of(type) << value;
     }
-    int64_t stored = 0;
-    store_from_double(DataType::s32, &stored, 0, value);
-    EXPECT_EQ(math::host_wide_integer(narrow, 32), static_cast<int32_t>(stored)) << value;
-    EXPECT_EQ(math::host_wide_integer(value, 32), static_cast<int32_t>(stored)) << value;
-    store_from_double(DataType::s64, &stored, 0, value);
-    EXPECT_EQ(math::host_wide_integer(value, 64), stored) << value;
   };
   for (const double value : {0.0,
                              0.5,

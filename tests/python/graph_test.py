@@ -102,6 +102,17 @@ def test_names_of_types_are_those_of_logical_tensors():
         assert lamina.LogicalTensor(0, name).dtype == name
 
 
+@pytest.mark.parametrize("dtype, in_numpy", [("u16", np.uint16), ("u32", np.uint32), ("u64", np.uint64)])
+def test_unsigned_integers_wrap_around(dtype, in_numpy):
+    g = lamina.Graph()
+    a, b = g.input((4,), dtype), g.input((4,), dtype)
+    outputs = [g.op(kind, [a, b]) for kind in ("Add", "Subtract", "Multiply", "Maximum", "Minimum")] + [g.op("Less", [a, b])]
+    x, y = np.array([1, 0, np.iinfo(in_numpy).max, 5], in_numpy), np.array([2, 7, np.iinfo(in_numpy).max, 3], in_numpy)
+    made = g.compile(outputs)(x, y)
+    for result, wanted in zip(made, (x + y, x - y, x * y, np.maximum(x, y), np.minimum(x, y), x < y), strict=True):
+        assert result.dtype == wanted.dtype and (result == wanted).all()
+
+
 def test_a_constant_needs_no_argument():
     g = lamina.Graph()
     x = g.input((None,))

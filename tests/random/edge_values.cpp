@@ -52,10 +52,8 @@ int64_t large_integer(DataType dtype, Rng& rng) {
 }
 
 void store_integer(driver::Buffer& buffer, int64_t offset, int64_t value) {
-  if (buffer.tensor().dtype == DataType::s64)
-    store_element(buffer.data(), offset, value);
-  else
-    store_element(buffer.data(), offset, static_cast<int32_t>(value));
+  visit_integer_type(buffer.tensor().dtype,
+                     [&](auto of_type) { store_element(buffer.data(), offset, static_cast<decltype(of_type)>(value)); });
 }
 
 // Whether a cast reads the input; with `of_all`, whether all its consumers are casts.
@@ -72,8 +70,8 @@ void add_edge_values(const Graph& graph, ValueIndex input, uint64_t seed, driver
   const DataType dtype = buffer.tensor().dtype;
   const driver::FillRule rule = driver::fill_rule(graph, input);
   const bool is_real = (dtype == DataType::f32 || dtype == DataType::f64) && is_converted(graph, input, false);
-  const bool is_integer = (dtype == DataType::s32 || dtype == DataType::s64) && is_converted(graph, input, true);
-  if (rule.insistence >= 2 || rule.kind != driver::FillRule::Kind::uniform || !(is_real || is_integer)) return;
+  const bool is_whole = is_integer(dtype) && bits_of(dtype) >= 16 && is_converted(graph, input, true);
+  if (rule.insistence >= 2 || rule.kind != driver::FillRule::Kind::uniform || !(is_real || is_whole)) return;
   Rng rng(seed ^ buffer.tensor().id);
   driver::for_each_element(buffer.tensor(), 0, buffer.element_count(), [&](int64_t, int64_t offset) {
     if (!rng.one_in(8)) return;

@@ -1,7 +1,9 @@
 #include "lamina/fill_rules.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <utility>
 
 #include "interface/op_schema.h"
 #include "lamina/attention_rules.h"
@@ -98,15 +100,14 @@ FillRule wish_of(const Graph& graph, const LogicalTensor& tensor, const Port& co
 
 // The range of a type; for wide types, a part of it.
 std::pair<double, double> integer_range(DataType type) {
-  switch (type) {
-    case DataType::s8: return {-128, 127};
-    case DataType::u8: return {0, 255};
-    case DataType::s4: return {-8, 7};
-    case DataType::u4: return {0, 15};
-    case DataType::boolean: return {0, 1};
-    case DataType::s64: return {0, 1000};
-    default: return {-100, 100};
+  if (type == DataType::boolean) return {0, 1};
+  const bool is_signed = is_signed_integer(type);
+  if (const int bits = bits_of(type); bits <= 8) {
+    const double half = std::ldexp(1.0, bits - 1);
+    return is_signed ? std::pair(-half, half - 1) : std::pair(0.0, 2 * half - 1);
   }
+  if (!is_signed || type == DataType::s64) return {0, 1000};  // mostly positions
+  return {-100, 100};
 }
 
 }  // namespace

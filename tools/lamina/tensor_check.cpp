@@ -57,10 +57,10 @@ CheckResult TensorCheck::run() {
   int64_t worst = -1;
   result_.worst.of_allowed = -1;
   result_.elements = given_.element_count();
-  const bool is_s64 = !expected_.integers.empty() && given_.tensor().dtype == DataType::s64;
+  const bool is_long = !expected_.integers.empty() && reference::is_long_integer(given_.tensor().dtype);
   for_each_element(given_.tensor(), 0, result_.elements, [&](int64_t index, int64_t offset) {
     const double given = given_.load(offset);
-    const double of_allowed = is_s64 ? judge_s64(index, offset) : judge(index, given);
+    const double of_allowed = is_long ? judge_long(index, offset) : judge(index, given);
     if (!(of_allowed <= 1) && cannot_be_judged(index, given)) return static_cast<void>(++result_.left_out);
     if (!(of_allowed <= 1)) ++result_.failed;
     if (of_allowed <= result_.worst.of_allowed) return;
@@ -88,10 +88,10 @@ double TensorCheck::judge(int64_t index, double given) const {
 }
 
 // Doubles hold integers up to 2^53 only.
-double TensorCheck::judge_s64(int64_t index, int64_t offset) const {
+double TensorCheck::judge_long(int64_t index, int64_t offset) const {
   const auto given = load_element<int64_t>(given_.data(), offset);
   if (given == expected_.integers[static_cast<size_t>(index)]) return 0;
-  return tolerance_.exact ? HUGE_VAL : judge(index, static_cast<double>(given));
+  return tolerance_.exact ? HUGE_VAL : judge(index, given_.load(offset));
 }
 
 // An exactly rounded result is right, but its distance still shows how much of the tolerance is used. A copy keeps the sign of

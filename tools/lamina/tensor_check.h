@@ -29,7 +29,7 @@ class TensorCheck {
 
  private:
   double judge(int64_t index, double given) const;
-  double judge_s64(int64_t index, int64_t offset) const;
+  double judge_long(int64_t index, int64_t offset) const;
   double judge_equal(double exact, double given, int64_t index) const;
   double allowed(double exact, int64_t index) const;
   double spread_at(int64_t index) const;

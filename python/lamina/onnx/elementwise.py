@@ -9,7 +9,7 @@ import numpy
 import onnx
 from onnx import numpy_helper
 
-from lamina.onnx.node import NARROW, TYPES, Node, Unfit
+from lamina.onnx.node import FLOATS, NARROW, TYPES, Node, Unfit
 
 Rule = Callable[[Node], Any]
 
@@ -48,7 +48,6 @@ def folded(kind: str) -> Rule:
     """An operator with any number of inputs, as a chain of binary ops."""
     def rule(node: Node) -> Any:
         made, *rest = node.tensors()
-        node.floating(made)
         for other in rest:
             made = _of_one_type(node, kind, made, other)
         return made if rest else node.copy(made)
@@ -56,7 +55,18 @@ def folded(kind: str) -> Rule:
     return rule
 
 
+def divide(node: Node) -> Any:
+    """Quotients of integers of up to 32 bits are cut off: f64 holds enough bits of them."""
+    left, right = node.tensor(0), node.tensor(1)
+    if left.dtype in FLOATS or left.dtype != right.dtype:
+        return _of_one_type(node, "Divide", left, right)
+    if left.dtype not in ("s32", "u16", "u32"):
+        raise Unfit(f"elements of {left.dtype}")
+    return node.cast(node.op("Divide", [node.cast(left, "f64"), node.cast(right, "f64")]), left.dtype)
+
+
 def mean(node: Node) -> Any:
+    node.floating(node.tensor(0))
     total = folded("Add")(node)
     return node.op("Multiply", [total, node.scalar(1 / len(node), total)])
 
@@ -309,7 +319,7 @@ RULES = {
     "HardSigmoid": unary("HardSigmoid", alpha=("alpha", 0.2), beta=("beta", 0.5)), "Gelu": gelu, "Neg": negative, "Sign": unary("Sign"), "Tan": tangent,
     "Sinh": hyperbolic("Subtract"), "Cosh": hyperbolic("Add"),
     "Floor": rounded("Greater", "Subtract"), "Ceil": rounded("Less", "Add"), "Erf": erf, "IsNaN": is_nan,
-    "Add": binary("Add"), "Sub": binary("Subtract"), "Mul": binary("Multiply"), "Div": binary("Divide"), "Pow": power,
+    "Add": binary("Add"), "Sub": binary("Subtract"), "Mul": binary("Multiply"), "Div": divide, "Pow": power,
     "Max": folded("Maximum"), "Min": folded("Minimum"), "Sum": folded("Add"), "Mean": mean, "Clip": clip, "PRelu": prelu, "Where": where,
     "Less": compare("Less"), "LessOrEqual": compare("LessEqual"), "Greater": compare("Greater"), "GreaterOrEqual": compare("GreaterEqual"),
     "Equal": compare("Equal"), "And": compare("LogicalAnd"), "Or": compare("LogicalOr"), "Not": lambda node: node.op("LogicalNot", [node.tensor(0)]),

@@ -13,12 +13,11 @@ from lamina._errors import Error
 from lamina.graph import Graph
 from lamina.onnx.control import expand_control
 from lamina.onnx.folding import fold
-from lamina.onnx.node import OF_NUMPY, ONNX_TYPES, TYPES, WIDER, NeedsValue, Node, Unfit
+from lamina.onnx.node import FLOATS, OF_NUMPY, ONNX_TYPES, TYPES, WIDER, NeedsValue, Node, Unfit
 from lamina.onnx.scales import fold_scales
 from lamina.onnx.table import RULES
 
 _DEEPEST = 6  # maximum nesting of functions
-_INTEGERS = ("s64", "s32", "s8", "u8", "boolean")
 
 
 class Importer:
@@ -125,7 +124,7 @@ class Importer:
     def needs_integers(self, names: Any) -> None:
         """If these tensors depend only on inputs of integer or boolean type, requests the values of those inputs."""
         sources = self.sources_of(names)
-        if sources and all(self.tensors[name].dtype in _INTEGERS for name in sources):
+        if sources and all(self.tensors[name].dtype not in FLOATS for name in sources):
             raise NeedsValue(min(sources))
 
     def sources_of(self, names: Any) -> set:

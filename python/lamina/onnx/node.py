@@ -9,12 +9,13 @@ import numpy
 import onnx
 from onnx import helper
 
-TYPES = {onnx.TensorProto.FLOAT: "f32", onnx.TensorProto.DOUBLE: "f64", onnx.TensorProto.FLOAT16: "f16", onnx.TensorProto.BFLOAT16: "bf16",
-         onnx.TensorProto.BOOL: "boolean", onnx.TensorProto.INT32: "s32", onnx.TensorProto.INT64: "s64", onnx.TensorProto.INT8: "s8",
-         onnx.TensorProto.UINT8: "u8", onnx.TensorProto.INT4: "s4", onnx.TensorProto.UINT4: "u4"}
-ONNX_TYPES = {name: kind for kind, name in TYPES.items()}
-OF_NUMPY = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "boolean", "int32": "s32", "int64": "s64",
-            "int8": "s8", "uint8": "u8", "int4": "s4", "uint4": "u4"}
+from lamina import _core
+
+# lamina's names of element types by numpy's names, and by the numbers of ONNX.
+OF_NUMPY = {of_numpy: name for name, (_, of_numpy) in _core.array_types().items() if not name.startswith("f8")} | {"int4": "s4", "uint4": "u4"}
+TYPES = {number: OF_NUMPY[of_numpy] for name, number in onnx.TensorProto.DataType.items()
+         if (of_numpy := {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower())) in OF_NUMPY}
+ONNX_TYPES = {name: number for number, name in TYPES.items()}
 FLOATS = ("f32", "f64", "f16", "bf16")
 NARROW = ("f16", "bf16")
 WIDER = {"s4": "s8", "u4": "u8"}  # the types with a byte for each value of 4 bits

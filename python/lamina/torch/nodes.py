@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.float64: "f64", torch.int32: "s32",
-          torch.int64: "s64", torch.int8: "s8", torch.uint8: "u8", torch.bool: "boolean"}
+from lamina import _core
+
+DTYPES = {getattr(torch, of_torch): name for name, (_, of_torch) in _core.array_types().items() if not name.startswith("f8")}
 FLOATS = ("f32", "bf16", "f16", "f64")
 VIEWS = set("view _unsafe_view reshape permute transpose t unsqueeze squeeze alias detach lift_fresh_copy expand slice select split "
             "split_with_sizes unbind as_strided".split())

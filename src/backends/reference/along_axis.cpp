@@ -19,7 +19,8 @@ bool is_less(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b
 
 void top_k(const OpRun& run) {
   const Tensor& src = run.in("src");
-  const bool largest = run.attribute<bool>("largest"), is_long = src.dtype == DataType::s64;
+  const bool largest = run.attribute<bool>("largest"), is_long = is_long_integer(src.dtype),
+             is_signed = is_signed_integer(src.dtype);
   Tensor* const values = run.wants("dst") ? &run.out("dst") : nullptr;
   Tensor* const indices = run.wants("indices") ? &run.out("indices") : nullptr;
   const Rows rows = rows_along_axis(run, src.shape);
@@ -27,7 +28,8 @@ void top_k(const OpRun& run) {
   if (indices != nullptr) indices->integers.resize(indices->values.size());
   const auto comes_before = [&](int64_t a, int64_t b) {
     if (largest) std::swap(a, b);
-    if (is_long) return src.integers[static_cast<size_t>(a)] < src.integers[static_cast<size_t>(b)];
+    const auto x = is_long ? integer_at(src, a) : 0, y = is_long ? integer_at(src, b) : 0;
+    if (is_long) return is_signed ? static_cast<int64_t>(x) < static_cast<int64_t>(y) : x < y;
     return is_less(src[a], src[b]);
   };
   const Rows sorted{rows.count, run.attribute<int64_t>("k"), rows.inner};
@@ -48,9 +50,6 @@ void top_k(const OpRun& run) {
   }
 }
 
-// Adds without undefined behaviour: integers wrap around.
-int64_t wrapping_sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-
 // Calls add(element, is_first) for the elements of each row in the order in which they are summed.
 template <typename Add>
 void for_each_sum(const OpRun& run, const Dims& shape, const Add& add) {
@@ -62,23 +61,20 @@ void for_each_sum(const OpRun& run, const Dims& shape, const Add& add) {
 }
 
 void cum_sum_of_integers(const OpRun& run, const Tensor& src, Tensor& dst) {
-  const bool exclusive = run.attribute<bool>("exclusive"), is_long = src.dtype == DataType::s64;
-  if (is_long) dst.integers.resize(dst.values.size());
-  int64_t sum = 0;
+  const auto exclusive = run.attribute<bool>("exclusive");
+  prepare_integers(dst);
+  uint64_t sum = 0;
   for_each_sum(run, src.shape, [&](int64_t at, bool is_first) {
-    const int64_t value = is_long ? src.integers[static_cast<size_t>(at)] : static_cast<int64_t>(src[at]);
-    const int64_t before = is_first ? 0 : sum;
-    sum = wrapping_sum(before, value);
-    if (!is_long) sum = static_cast<int32_t>(static_cast<uint32_t>(sum));
-    dst[at] = static_cast<double>(exclusive ? before : sum);
-    if (is_long) dst.integers[static_cast<size_t>(at)] = exclusive ? before : sum;
+    const uint64_t before = is_first ? 0 : sum;
+    sum = before + integer_at(src, at);
+    set_integer(dst, at, exclusive ? before : sum);
   });
 }
 
 void cum_sum(const OpRun& run) {
   const Tensor& src = run.in("src");
   Tensor& dst = run.out("dst");
-  if (src.dtype == DataType::s32 || src.dtype == DataType::s64) return cum_sum_of_integers(run, src, dst);
+  if (is_integer(src.dtype)) return cum_sum_of_integers(run, src, dst);
   const auto exclusive = run.attribute<bool>("exclusive");
   double sum = 0;
   for_each_sum(run, src.shape, [&](int64_t at, bool is_first) {

@@ -23,33 +23,52 @@ void map_by(const OpRun& run) {
   map(run, Formula);
 }
 
-bool are_long(const OpRun& run) { return run.in(0).dtype == DataType::s64 && run.in(1).dtype == DataType::s64; }
+// Whether both operands and the result are integers of one type, which is computed in integers: double cannot represent all
+// of 64 bits, and integers wrap around.
+bool are_integers(const OpRun& run) {
+  return is_integer(run.in(0).dtype) && run.in(0).dtype == run.in(1).dtype && run.in(0).dtype == run.out(0).dtype;
+}
 
-// Uses integer arithmetic for 64-bit integers, which double cannot represent exactly. Integers wrap around.
 template <double (*Formula)(double, double), uint64_t (*OfIntegers)(uint64_t, uint64_t)>
 void arithmetic(const OpRun& run) {
-  if (!are_long(run)) return map(run, Formula);
+  if (!are_integers(run)) return map(run, Formula);
   const Tensor &a = run.in(0), &b = run.in(1);
   Tensor& dst = run.out(0);
-  dst.integers.resize(dst.values.size());
+  prepare_integers(dst);
   const Dims from_a = broadcast_strides(a.shape, dst.shape), from_b = broadcast_strides(b.shape, dst.shape);
   for_each_offset_parallel<3>(dst.shape, {dense_strides(dst.shape), from_a, from_b}, [&](const auto& at) {
-    const auto x = static_cast<uint64_t>(a.integers[static_cast<size_t>(at[1])]);
-    const auto y = static_cast<uint64_t>(b.integers[static_cast<size_t>(at[2])]);
-    const auto result = static_cast<int64_t>(OfIntegers(x, y));
-    dst.integers[static_cast<size_t>(at[0])] = result;
-    dst[at[0]] = static_cast<double>(result);
+    set_integer(dst, at[0], OfIntegers(integer_at(a, at[1]), integer_at(b, at[2])));
   });
+}
+
+// Whether Compare holds for two long integers of this type, given as their bits.
+template <typename Compare>
+bool compare_long(DataType dtype, uint64_t a, uint64_t b) {
+  return is_signed_integer(dtype) ? Compare()(static_cast<int64_t>(a), static_cast<int64_t>(b)) : Compare()(a, b);
 }
 
 template <typename Compare>
 void compare(const OpRun& run) {
-  if (!are_long(run)) return map(run, [](double a, double b) { return Compare()(a, b) ? 1.0 : 0.0; });
   const Tensor &a = run.in(0), &b = run.in(1);
+  if (!is_long_integer(a.dtype)) return map(run, [](double x, double y) { return Compare()(x, y) ? 1.0 : 0.0; });
   Tensor& dst = run.out(0);
   const Dims from_a = broadcast_strides(a.shape, dst.shape), from_b = broadcast_strides(b.shape, dst.shape);
   for_each_offset_parallel<3>(dst.shape, {dense_strides(dst.shape), from_a, from_b}, [&](const auto& at) {
-    dst[at[0]] = Compare()(a.integers[static_cast<size_t>(at[1])], b.integers[static_cast<size_t>(at[2])]) ? 1 : 0;
+    dst[at[0]] = compare_long<Compare>(a.dtype, integer_at(a, at[1]), integer_at(b, at[2])) ? 1 : 0;
+  });
+}
+
+// The first of two values where Compare holds, else the second.
+template <double (*Formula)(double, double), typename Compare>
+void one_of_both(const OpRun& run) {
+  const Tensor &a = run.in(0), &b = run.in(1);
+  if (!is_long_integer(a.dtype)) return map(run, Formula);
+  Tensor& dst = run.out(0);
+  prepare_integers(dst);
+  const Dims from_a = broadcast_strides(a.shape, dst.shape), from_b = broadcast_strides(b.shape, dst.shape);
+  for_each_offset_parallel<3>(dst.shape, {dense_strides(dst.shape), from_a, from_b}, [&](const auto& at) {
+    const uint64_t x = integer_at(a, at[1]), y = integer_at(b, at[2]);
+    set_integer(dst, at[0], compare_long<Compare>(a.dtype, x, y) ? x : y);
   });
 }
 
@@ -110,8 +129,8 @@ Evaluators binary_evaluators() {
           {OpKind::Subtract, arithmetic<difference, long_difference>},
           {OpKind::Multiply, arithmetic<product, long_product>},
           {OpKind::Divide, map_by<quotient>},
-          {OpKind::Maximum, map_by<maximum>},
-          {OpKind::Minimum, map_by<minimum>},
+          {OpKind::Maximum, one_of_both<maximum, std::greater<>>},
+          {OpKind::Minimum, one_of_both<minimum, std::less<>>},
           {OpKind::Atan2, map_by<angle>},
           {OpKind::SquaredDifference, map_by<squared_difference>},
           {OpKind::Equal, compare<std::equal_to<>>},

@@ -5,9 +5,7 @@
 namespace lamina::reference {
 namespace {
 
-int64_t index_at(const Tensor& indices, int64_t i) {
-  return indices.dtype == DataType::s64 ? indices.integers[static_cast<size_t>(i)] : static_cast<int64_t>(indices[i]);
-}
+int64_t index_at(const Tensor& indices, int64_t i) { return static_cast<int64_t>(integer_at(indices, i)); }
 
 // Returns a non-negative index. Fails if the entry is out of range.
 int64_t entry_at(const OpRun& run, const Tensor& indices, int64_t i, int64_t extent) {
@@ -36,7 +34,7 @@ void gather(const OpRun& run) {
   std::vector<int64_t> entries;
   for (int64_t i = 0; i < indices.size(); ++i) entries.push_back(entry_at(run, indices, i, extent));
   gather_values(entries, outer, extent, inner, src.values, dst.values);
-  if (src.dtype != DataType::s64) return;
+  if (!is_long_integer(src.dtype)) return;
   dst.integers.resize(dst.values.size());
   gather_values(entries, outer, extent, inner, src.integers, dst.integers);
 }

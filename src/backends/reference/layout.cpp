@@ -8,11 +8,11 @@
 namespace lamina::reference {
 namespace {
 
-// Calls move(src, dst) for the values and, if the tensors are s64, for the integers.
+// Calls move(src, dst) for the values and, if the tensors have them, for the integers.
 template <typename Move>
 void move_all(const Tensor& src, Tensor& dst, const Move& move) {
   move(src.values, dst.values);
-  if (src.dtype != DataType::s64) return;
+  if (!is_long_integer(src.dtype)) return;
   dst.integers.resize(dst.values.size());
   move(src.integers, dst.integers);
 }

@@ -3,8 +3,10 @@
 //   Dequantize:  dst = (src - zp) * scale
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "backends/reference/op_run.h"
+#include "interface/element.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
 
@@ -94,36 +96,39 @@ void dynamic_dequantize(const OpRun& run) {
 // Truncates towards 0 and saturates.
 template <typename Integer>
 Integer cut_off(double value) {
-  constexpr double kEnd = -2.0 * static_cast<double>(std::numeric_limits<Integer>::min() / 2);
+  using Limits = std::numeric_limits<Integer>;
   if (std::isnan(value)) return 0;
-  if (value >= kEnd) return std::numeric_limits<Integer>::max();
-  return value < -kEnd ? std::numeric_limits<Integer>::min() : static_cast<Integer>(value);
+  if (value >= std::ldexp(1.0, Limits::digits)) return Limits::max();
+  return value < static_cast<double>(Limits::min()) ? Limits::min() : static_cast<Integer>(value);
 }
 
 // A double that rounds to a narrower type as the integer would. If bits are lost, the last bit is set (round to odd).
-double real_of(int64_t integer) {
-  constexpr int64_t kExact = int64_t{1} << 53, kLost = 2047;
-  if (integer >= -kExact && integer <= kExact) return static_cast<double>(integer);
+template <typename Integer>
+double real_of(Integer integer) {
+  constexpr Integer kExact = Integer{1} << 53, kLost = 2047;
+  if (integer <= kExact && (!std::is_signed_v<Integer> || integer >= -kExact)) return static_cast<double>(integer);
   return static_cast<double>((integer >> 11) | ((integer & kLost) != 0 ? 1 : 0)) * (kLost + 1);
 }
 
 void type_cast(const OpRun& run) {
   const Tensor& src = run.in("src");
   Tensor& dst = run.out("dst");
-  const bool wide = src.dtype == DataType::s64, to_integer = dst.dtype == DataType::s32 || dst.dtype == DataType::s64;
-  if (dst.dtype == DataType::s64) dst.integers.resize(src.values.size());
+  prepare_integers(dst);
+  if (is_integer(dst.dtype) && is_floating(src.dtype))
+    return visit_integer_type(dst.dtype, [&](auto of_type) {
+      parallel_elements(src.size(),
+                        [&](int64_t i) { set_integer(dst, i, static_cast<uint64_t>(cut_off<decltype(of_type)>(src[i]))); });
+    });
+  const bool wide = is_long_integer(src.dtype), is_signed = is_signed_integer(src.dtype);
   parallel_elements(src.size(), [&](int64_t i) {
-    const auto at = static_cast<size_t>(i);
-    const int64_t integer = !to_integer ? 0 : wide ? src.integers[at] : cut_off<int64_t>(src[i]);
-    if (dst.dtype == DataType::s64) dst.integers[at] = integer;
     if (dst.dtype == DataType::boolean)
       dst[i] = src[i] != 0 ? 1 : 0;
-    else if (dst.dtype == DataType::s32)
-      dst[i] = wide ? static_cast<int32_t>(integer) : cut_off<int32_t>(src[i]);
-    else if (dst.dtype == DataType::s64)
-      dst[i] = static_cast<double>(integer);
+    else if (is_integer(dst.dtype))
+      set_integer(dst, i, integer_at(src, i));
+    else if (wide && dst.dtype != DataType::f64)
+      dst[i] = is_signed ? real_of(static_cast<int64_t>(integer_at(src, i))) : real_of(integer_at(src, i));
     else
-      dst[i] = wide && dst.dtype != DataType::f64 ? real_of(src.integers[at]) : src[i];
+      dst[i] = src[i];
   });
 }
 

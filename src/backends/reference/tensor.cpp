@@ -45,6 +45,24 @@ void load_values(Tensor& tensor, const Dims& strides, const void* memory) {
 
 }  // namespace
 
+bool is_long_integer(DataType dtype) { return is_integer(dtype) && bits_of(dtype) == 64; }
+
+uint64_t integer_at(const Tensor& tensor, int64_t index) {
+  const auto bits =
+      is_long_integer(tensor.dtype) ? tensor.integers[static_cast<size_t>(index)] : static_cast<int64_t>(tensor[index]);
+  return static_cast<uint64_t>(bits);
+}
+
+void set_integer(Tensor& tensor, int64_t index, uint64_t bits) {
+  visit_integer_type(tensor.dtype,
+                     [&](auto of_type) { tensor[index] = static_cast<double>(static_cast<decltype(of_type)>(bits)); });
+  if (is_long_integer(tensor.dtype)) tensor.integers[static_cast<size_t>(index)] = static_cast<int64_t>(bits);
+}
+
+void prepare_integers(Tensor& tensor) {
+  if (is_long_integer(tensor.dtype)) tensor.integers.resize(tensor.values.size());
+}
+
 Tensor zeros(DataType dtype, const Dims& shape) {
   const auto count = static_cast<size_t>(checked_product(shape, "a tensor of the reference backend"));
   return {.dtype = dtype, .shape = shape, .values = std::vector<double>(count, 0.0)};
@@ -57,7 +75,7 @@ Tensor load(const LogicalTensor& description, const void* memory) {
   if (tensor.size() == 0) return tensor;
   const Dims strides = strides_of(description);
   load_values(tensor, strides, memory);
-  if (tensor.dtype != DataType::s64) return tensor;
+  if (!is_long_integer(tensor.dtype)) return tensor;
   for_each_offset<1>(tensor.shape, {strides},
                      [&](const auto& at) { tensor.integers.push_back(load_element<int64_t>(memory, at[0])); });
   return tensor;
@@ -71,7 +89,7 @@ void store(const Tensor& tensor, const LogicalTensor& description, void* memory)
   const auto write_integer = [&](const auto& at) {
     std::memcpy(static_cast<char*>(memory) + at[1] * 8, &tensor.integers[static_cast<size_t>(at[0])], 8);
   };
-  if (!tensor.integers.empty() && description.dtype == DataType::s64)
+  if (!tensor.integers.empty() && is_long_integer(description.dtype))
     return for_each_offset<2>(tensor.shape, views, write_integer);
   if (bits_of(description.dtype) < 8) return for_each_offset<2>(tensor.shape, views, write);  // neighbours share a byte
   if (description.dtype != DataType::f32) return for_each_offset_parallel<2>(tensor.shape, views, write);

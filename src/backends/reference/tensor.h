@@ -2,7 +2,7 @@
 //
 // A tensor keeps its values in double between ops, for any dtype in the graph. They are rounded once, when an output is
 // stored. Only results that are integers, booleans or f8 (Quantize, GreaterEqual, GenIndex, the mask of Dropout) and results
-// of casts are rounded and saturated at once. s64 values are stored as integers too, because double has only 53 bits.
+// of casts are rounded and saturated at once. Integers of 64 bits are stored as integers too, because double has only 53 bits.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Tensor {
   DataType dtype = DataType::undef;  // as the graph declares it
   Dims shape;
   std::vector<double> values;          // row-major
-  std::vector<int64_t> integers = {};  // for s64 tensors, in addition to `values`
+  std::vector<int64_t> integers = {};  // for tensors of long integers, in addition to `values`: their bits
   // For outputs of a run: the results that `values` contains rounded (integers, booleans, f8), before that rounding.
   std::vector<double> unrounded = {};
   // Per element, or empty: the sum of the magnitudes of the terms that the element is the sum of.
@@ -32,6 +32,16 @@ struct Tensor {
   double& operator[](int64_t index) { return values[static_cast<size_t>(index)]; }
   double operator[](int64_t index) const { return values[static_cast<size_t>(index)]; }
 };
+
+// Whether tensors of the type have `integers`.
+bool is_long_integer(DataType dtype);
+
+// The bits of an element of an integer tensor, with the sign extended to 64 bits.
+uint64_t integer_at(const Tensor& tensor, int64_t index);
+// Sets the element to the integer with these bits, modulo the range of the type. `integers` has its size if it is needed.
+void set_integer(Tensor& tensor, int64_t index, uint64_t bits);
+// Gives the tensor the `integers` that set_integer needs.
+void prepare_integers(Tensor& tensor);
 
 // A tensor of zeros with that dtype and shape.
 Tensor zeros(DataType dtype, const Dims& shape);

@@ -7,10 +7,6 @@ using namespace parts;
 
 namespace {
 
-std::vector<DataType> ordered_types() {
-  return {DataType::f32, DataType::bf16, DataType::f16, DataType::f64, DataType::s32, DataType::s64};
-}
-
 std::string not_below_zero(const Attribute& value) { return std::get<int64_t>(value) >= 0 ? "" : "0 or more"; }
 
 void check_axis(const OpView& view) {
@@ -51,7 +47,7 @@ LAMINA_SCHEMA(TopK) {
                           .meaning = "elements of each row, at most the extent of axis",
                           .example = int64_t{2}},
                          flag("largest", true, "false: the smallest elements")},
-          .types = {{"T", ordered_types()}, {"I", {DataType::s64}}},
+          .types = {{"T", floats_and_integers()}, {"I", {DataType::s64}}},
           .check = check_axis,
           .infer_shapes = top_k_shapes,
           .traits = {.jumps = true},
@@ -69,7 +65,7 @@ LAMINA_SCHEMA(CumSum) {
           .outputs = {port("dst", "T", "shape of src")},
           .attributes = {parts::axis(-1), flag("exclusive", false, "true: without the element itself"),
                          flag("reverse", false, "true: from the last element to the first")},
-          .types = {{"T", ordered_types()}},
+          .types = {{"T", floats_and_integers()}},
           .check = check_axis,
           .infer_shapes = like_src,
           .error = 1e-6};

@@ -7,12 +7,6 @@ using namespace parts;
 
 namespace {
 
-std::vector<DataType> floats_and_integers() {
-  std::vector<DataType> types = floats_and_f64();
-  types.insert(types.end(), {DataType::s32, DataType::s64});
-  return types;
-}
-
 OpSchema binary(OpKind kind, std::string formula, OpTraits traits = {}) {
   return {.kind = kind,
           .op_class = OpClass::elementwise,
@@ -48,13 +42,18 @@ DomainRule divisor() {
           }};
 }
 
-// Each port has its own type: any mix is allowed, except that f64 mixes only with f64.
+// Each port has its own type: the floats of oneDNN's op set and s32 mix.
+bool mixes(DataType type) { return (is_floating(type) && type != DataType::f64) || type == DataType::s32; }
+
 OpSchema mixed_binary(OpKind kind, std::string formula, const std::vector<DataType>& types, OpTraits traits = {}) {
   OpSchema schema = binary(kind, std::move(formula), traits);
   schema.inputs = {port("src_0", "T1"), port("src_1", "T2")};
   schema.outputs = {port("dst", "T3", "the broadcast shape")};
   schema.types = {{"T1", types}, {"T2", types}, {"T3", types}};
-  schema.check_types = all_of({stays_alone(DataType::f64, {"T1", "T2", "T3"}), stays_alone(DataType::s64, {"T1", "T2", "T3"})});
+  std::vector<TypeRule> rules;
+  for (const DataType type : types)
+    if (!mixes(type)) rules.push_back(stays_alone(type, {"T1", "T2", "T3"}));
+  schema.check_types = all_of(std::move(rules));
   schema.type_rule_text = "any mix; f64 with f64 only";
   return schema;
 }
@@ -62,7 +61,16 @@ OpSchema mixed_binary(OpKind kind, std::string formula, const std::vector<DataTy
 // As mixed_binary, and also with integers, which wrap around.
 OpSchema arithmetic(OpKind kind, std::string formula, OpTraits traits = {}) {
   OpSchema schema = mixed_binary(kind, std::move(formula), floats_and_integers(), traits);
-  schema.type_rule_text = "any mix; f64 with f64 only, s64 with s64 only; integers alone wrap around";
+  schema.type_rule_text =
+      "any mix of floats and s32; f64 and every other integer with its own type only; integers alone wrap around";
+  return schema;
+}
+
+// The result is one of both values.
+OpSchema selection(OpKind kind, std::string formula) {
+  OpSchema schema = of_values(around_zero(), binary(kind, std::move(formula), kCommutative));
+  schema.types = {{"T", floats_and_integers()}};
+  schema.error = 0;
   return schema;
 }
 
@@ -152,17 +160,9 @@ LAMINA_SCHEMA(Divide) {
   return schema;
 }
 
-LAMINA_SCHEMA(Maximum) {
-  OpSchema schema = of_values(around_zero(), binary(OpKind::Maximum, "dst = max(src_0, src_1)", kCommutative));
-  schema.error = 0;
-  return schema;
-}
+LAMINA_SCHEMA(Maximum) { return selection(OpKind::Maximum, "dst = max(src_0, src_1)"); }
 
-LAMINA_SCHEMA(Minimum) {
-  OpSchema schema = of_values(around_zero(), binary(OpKind::Minimum, "dst = min(src_0, src_1)", kCommutative));
-  schema.error = 0;
-  return schema;
-}
+LAMINA_SCHEMA(Minimum) { return selection(OpKind::Minimum, "dst = min(src_0, src_1)"); }
 
 // The angle jumps by 2 pi at the negative x axis.
 LAMINA_SCHEMA(Atan2) {

@@ -119,8 +119,6 @@ ShapeMap layer_norm_backward_shapes(const OpView& view) {
   return {{"diff_src", src}, {"diff_gamma", affine}, {"diff_beta", affine}};
 }
 
-bool is_integer(DataType type) { return type != DataType::undef && !is_floating(type); }
-
 // T1: input_forward. T2: its gradients. T3: affine parameters and statistics.
 std::string backprop_types(const TypeOf& type_of) {
   const DataType forward = type_of("T1");

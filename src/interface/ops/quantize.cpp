@@ -173,8 +173,8 @@ void check_dynamic(const OpView& view) {
 
 LAMINA_SCHEMA(TypeCast) {
   OpSchema schema = like_src(OpKind::TypeCast, "dst = src in another type");
-  std::vector<DataType> types = floats_and_f64();
-  types.insert(types.end(), {DataType::s32, DataType::s64, DataType::boolean});
+  std::vector<DataType> types = floats_and_integers();
+  types.push_back(DataType::boolean);
   schema.types = {{"T1", types}, {"T2", types}};
   schema.check_types = [](const TypeOf& type_of) -> std::string {
     const DataType from = type_of("T1");
@@ -184,9 +184,8 @@ LAMINA_SCHEMA(TypeCast) {
     return narrow(from) && narrow(to) ? "anything but bf16 to f16 and f16 to bf16" : "";
   };
   schema.type_rule_text =
-      "two different types; not bf16 to f16 or back. To an integer: fractions are cut off, values that are too large become "
-      "the "
-      "largest, NaN becomes 0; a longer integer loses its upper bits; boolean is 1 for all values but 0";
+      "two different types; not bf16 to f16 or back. To an integer: fractions are cut off, values outside of its range "
+      "become its nearest end, NaN becomes 0; other integers wrap around; boolean is 1 for all values but 0";
   schema.traits = {.copies = true, .converts = true};
   return schema;
 }

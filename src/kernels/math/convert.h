@@ -73,15 +73,15 @@ Real<L> to_odd(const L& lanes, const Real<typename L::Wide>& x) {
   return select(is_exact, nearest, from_bits(toward_zero | 1));
 }
 
-// A signed integer of 64 bits to double, exactly up to 2^53; beyond that to odd: the last 11 bits become one, which is set if
-// any of them was.
+// An integer of 64 bits to double, exactly up to 2^53; beyond that to odd: the last 11 bits become one, which is set if any of
+// them was.
 template <typename L>
-Real<L> odd_from_integer(const Bits<L>& x) {
+Real<L> odd_from_integer(const Bits<L>& x, bool is_signed) {
   constexpr int kTooMany = 64 - 53;
   constexpr uint64_t kExact = uint64_t{1} << 53, kLost = (uint64_t{1} << kTooMany) - 1;
-  const Mask<L> is_large = (x + kExact) > 2 * kExact;
+  const Mask<L> is_large = is_signed ? (x + kExact) > 2 * kExact : x > kExact;
   const Bits<L> any_lost = select(is_zero(x & kLost), x.like(0), x.like(1));
-  const Bits<L> shortened = signed_shift_right(x, kTooMany) | any_lost;
+  const Bits<L> shortened = (is_signed ? signed_shift_right(x, kTooMany) : x >> kTooMany) | any_lost;
   const Real<L> exact = to_real(select(is_large, shortened, x));
   return exact * select(is_large, static_cast<double>(kLost + 1), exact.like(1));
 }
@@ -94,13 +94,18 @@ Bits<L> narrow_integer(const Real<L>& x, int width, bool is_signed) {
   return bits(at_most(at_least(known, low), low + range - 1) + std::ldexp(1.5, x.mantissa_bits()));
 }
 
-// For signed ranges whose largest value may not be a floating-point number: converts values inside, and returns the ends for
-// others.
+// For ranges whose largest value may not be a floating-point number: converts values inside, and returns the ends for others.
 template <typename L>
-auto wide_integer(const Real<L>& x, int width) {
-  const double end = std::ldexp(1.0, width - 1);
-  const Real<L> inside = select((x < end) & (x >= -end), x, 0.0);
-  return x.lanes->to_signed(round_half_even(inside).value, width, (x >= end).value, (x < -end).value);
+auto wide_integer(const Real<L>& x, int width, bool is_signed) {
+  const double end = std::ldexp(1.0, is_signed ? width - 1 : width), begin = is_signed ? -end : 0;
+  const Real<L> inside = select((x < end) & (x >= begin), x, 0.0);
+  return x.lanes->to_integer(round_half_even(inside).value, {width, is_signed}, (x >= end).value, (x < begin).value);
+}
+
+// Whether narrow_integer converts to integers of `width` bits.
+template <typename L>
+bool fits_mantissa(const Real<L>& x, int width) {
+  return width < x.mantissa_bits();
 }
 
 }  // namespace lamina::kernel::math

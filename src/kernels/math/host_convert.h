@@ -25,20 +25,16 @@ inline float host_from_small_float(uint32_t raw, DataType type) {
 
 // The lowest `width` bits are the integer.
 template <typename T>
-uint32_t host_narrow_integer(T x, int width, bool is_signed) {
+int64_t host_integer(T x, int width, bool is_signed) {
   constexpr HostLanes<T> lanes;
-  return static_cast<uint32_t>(narrow_integer(Real<HostLanes<T>>{&lanes, x}, width, is_signed).value);
+  const Real<HostLanes<T>> number{&lanes, x};
+  if (!fits_mantissa(number, width)) return wide_integer(number, width, is_signed);
+  return static_cast<int64_t>(narrow_integer(number, width, is_signed).value);
 }
 
-template <typename T>
-int64_t host_wide_integer(T x, int width) {
-  constexpr HostLanes<T> lanes;
-  return wide_integer(Real<HostLanes<T>>{&lanes, x}, width);
-}
-
-inline double host_odd_from_integer(int64_t x) {
+inline double host_odd_from_integer(int64_t x, bool is_signed) {
   constexpr HostLanes<double> lanes;
-  return odd_from_integer(Bits<HostLanes<double>>{&lanes, static_cast<uint64_t>(x)}).value;
+  return odd_from_integer(Bits<HostLanes<double>>{&lanes, static_cast<uint64_t>(x)}, is_signed).value;
 }
 
 inline int64_t host_philox_word(int64_t index, int64_t seed, int64_t offset) {

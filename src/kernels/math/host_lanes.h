@@ -67,10 +67,13 @@ struct HostLanes {
 
   static Integer word_product(Integer a, uint32_t factor) { return static_cast<uint32_t>(a) * uint64_t{factor}; }
   static Integer broadcast(Integer a) { return a; }
-  // A whole number as an integer of `width` bits, or an end of their range.
-  static int64_t to_signed(T inside, int width, bool is_above, bool is_below) {
-    const int64_t largest = std::numeric_limits<int64_t>::max() >> (64 - width);
-    return is_above ? largest : is_below ? -largest - 1 : static_cast<int64_t>(inside);
+  // A whole number as an integer of this form, or an end of its range. An unsigned one of 64 bits is returned as its bits.
+  static int64_t to_integer(T inside, IntegerForm form, bool is_above, bool is_below) {
+    const uint64_t all = std::numeric_limits<uint64_t>::max() >> (64 - form.bits);
+    const auto largest = static_cast<int64_t>(form.is_signed ? all >> 1 : all);
+    if (is_above) return largest;
+    if (is_below) return form.is_signed ? -largest - 1 : 0;
+    return form.is_signed ? static_cast<int64_t>(inside) : static_cast<int64_t>(static_cast<uint64_t>(inside));
   }
 
   static HostLanes<double> wide() { return {}; }

@@ -20,6 +20,11 @@ namespace lamina::kernel::math {
 
 enum class Rounding { half_even, down, toward_zero };
 
+struct IntegerForm {
+  int bits;
+  bool is_signed;
+};
+
 template <typename L>
 struct Mask {
   const L* lanes;

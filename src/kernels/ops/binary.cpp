@@ -9,7 +9,7 @@ namespace {
 template <typename F>
 void binary(OpLowering& op, F formula) {
   const Type type = compute_type(op.input_tensor(0).dtype);
-  const bool integers = type != Type::f32 && type != Type::f64 && type == compute_type(op.input_tensor(1).dtype);
+  const bool integers = !is_real(type) && type == compute_type(op.input_tensor(1).dtype);
   op.out(0, integers ? formula(op.in_as_is(0), op.in_as_is(1)) : formula(op.in(0), op.in(1)));
 }
 

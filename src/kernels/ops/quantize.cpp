@@ -92,8 +92,6 @@ void dequantize(OpLowering& op) {
   op.out(0, (q.zero_point ? src - q.zero_point : src) * q.scale);
 }
 
-bool is_real(Type type) { return type == Type::f32 || type == Type::f64; }
-
 // Rounds towards 0.
 Value cut_off(Value x) {
   Builder& k = *x.builder;
@@ -110,7 +108,7 @@ Value rounded(Value src, DataType to) {
   if (src.type() == Type::boolean) return src;
   if (is_real(src.type())) return k.round_to(src, to);
   if (small_float(to).bias < 24) return k.round_to(k.cast(src, Type::f32), to);
-  return k.round_to(src.type() == Type::s64 ? k.cast_to_odd(src) : k.cast(src, Type::f64), to);
+  return k.round_to(bits_of(data_type_of(src.type())) == 64 ? k.cast_to_odd(src) : k.cast(src, Type::f64), to);
 }
 
 // The user asked for the rounding of a cast, so its readers in the same kernel see the rounded value.
@@ -119,7 +117,7 @@ void type_cast(OpLowering& op) {
   const DataType dtype = op.output_tensor(0).dtype;
   const Type to = compute_type(dtype);
   if (is_narrow(dtype)) return op.out(0, rounded(src, dtype));
-  op.out(0, is_real(src.type()) && (to == Type::s32 || to == Type::s64) ? cut_off(src) : src);
+  op.out(0, is_real(src.type()) && is_integer(to) ? cut_off(src) : src);
 }
 
 }  // namespace

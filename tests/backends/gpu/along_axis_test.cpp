@@ -12,7 +12,8 @@ namespace lamina::testing {
 namespace {
 
 constexpr DataType f32 = DataType::f32, s64 = DataType::s64;
-constexpr DataType kTypes[] = {f32, DataType::bf16, DataType::f16, DataType::f64, DataType::s32, s64};
+constexpr DataType kTypes[] = {f32, DataType::bf16, DataType::f16, DataType::f64, DataType::s32,
+                               s64, DataType::u16,  DataType::u32, DataType::u64};
 
 // Numbers of both signs of which some are equal; among floats, infinities, zeros of both signs and one NaN.
 Buffer repeated_values(const LogicalTensor& tensor) {

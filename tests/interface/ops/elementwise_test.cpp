@@ -185,6 +185,10 @@ TEST(BinarySchemas, ArithmeticTakesIntegersAndLongOnesAmongThemselves) {
     EXPECT_EQ(error(DataType::s32, DataType::s32, DataType::s32), "");
     EXPECT_THAT(error(DataType::s64, DataType::f32, DataType::f32), HasSubstr("s64 with s64 only"));
     EXPECT_THAT(error(DataType::s64, DataType::s64, DataType::s32), HasSubstr("s64 with s64 only"));
+    for (const DataType type : {DataType::u16, DataType::u32, DataType::u64}) {
+      EXPECT_EQ(error(type, type, type), "");
+      EXPECT_THAT(error(type, type, DataType::s32), HasSubstr(join(name_of(type), " with ", name_of(type), " only")));
+    }
   }
 }
 
@@ -210,8 +214,9 @@ TEST(BinarySchemas, LogicIsOfBooleans) {
 }
 
 TEST(TypeCastSchema, CastsFromAndToIntegersAndBooleans) {
-  for (const DataType integer : {DataType::s32, DataType::s64, DataType::boolean})
-    for (const DataType other : {f32, DataType::bf16, DataType::f64, DataType::s32, DataType::s64, DataType::boolean}) {
+  for (const DataType integer : {DataType::s32, DataType::s64, DataType::u16, DataType::u32, DataType::u64, DataType::boolean})
+    for (const DataType other :
+         {f32, DataType::bf16, DataType::f64, DataType::s32, DataType::s64, DataType::u64, DataType::boolean}) {
       const bool legal = integer != other;
       EXPECT_EQ(error_of(an_op(OpKind::TypeCast).input("src", integer).output("dst", other)).empty(), legal);
       EXPECT_EQ(error_of(an_op(OpKind::TypeCast).input("src", other).output("dst", integer)).empty(), legal);

@@ -113,11 +113,10 @@ llvm::Type* Emission::type(Type type, int lanes) const {
   switch (type) {
     case Type::f32: return with_lanes(llvm::Type::getFloatTy(context), lanes);
     case Type::f64: return with_lanes(llvm::Type::getDoubleTy(context), lanes);
-    case Type::s32: return with_lanes(llvm::Type::getInt32Ty(context), lanes);
-    case Type::s64: return with_lanes(llvm::Type::getInt64Ty(context), lanes);
     case Type::boolean: return with_lanes(llvm::Type::getInt1Ty(context), lanes);
+    default: break;
   }
-  return nullptr;
+  return with_lanes(llvm::Type::getIntNTy(context, static_cast<unsigned>(bits_of(kernel::data_type_of(type)))), lanes);
 }
 
 llvm::Value* Emission::widen(llvm::Value* scalar, int lanes) {
@@ -139,14 +138,12 @@ static bool is_a_number(llvm::Value* y) {
 
 // A NaN operand is returned. If both operands are zeros, the second is returned.
 llvm::Value* Emission::maximum(llvm::Value* x, llvm::Value* y) {
-  if (x->getType()->isIntOrIntVectorTy()) return b.CreateSelect(b.CreateICmpSGT(x, y), x, y);
   if (is_a_number(y)) return b.CreateSelect(b.CreateFCmpUGT(x, y), x, y);
   llvm::Value* const larger = b.CreateSelect(b.CreateFCmpOGT(x, y), x, y);
   return b.CreateSelect(b.CreateFCmpUNO(x, x), x, larger);
 }
 
 llvm::Value* Emission::minimum(llvm::Value* x, llvm::Value* y) {
-  if (x->getType()->isIntOrIntVectorTy()) return b.CreateSelect(b.CreateICmpSLT(x, y), x, y);
   if (is_a_number(y)) return b.CreateSelect(b.CreateFCmpULT(x, y), x, y);
   llvm::Value* const smaller = b.CreateSelect(b.CreateFCmpOLT(x, y), x, y);
   return b.CreateSelect(b.CreateFCmpUNO(x, x), x, smaller);

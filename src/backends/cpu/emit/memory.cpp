@@ -17,13 +17,10 @@ using kernel::Type;
 
 llvm::Value* Memory::to_compute(DataType dtype, llvm::Value* raw) {
   switch (kernel::compute_type(dtype)) {
-    case Type::f64:
-    case Type::s32:
-    case Type::s64: return raw;
     case Type::boolean: return b_.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
     case Type::f32: return emit_to_f32(b_, dtype, raw, e_.target);
+    default: return raw;
   }
-  return nullptr;
 }
 
 llvm::Value* Memory::to_storage(DataType dtype, Type type, llvm::Value* value) {
@@ -226,10 +223,9 @@ void Memory::store_line(llvm::Value* pointer, llvm::Value* line, llvm::Value* ma
 bool Memory::stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const {
   constexpr size_t kVectors = 4;
   const kernel::Arg& arg = kernel_.arg(store.arg);
-  const bool is_byte = arg.dtype == DataType::s8 || arg.dtype == DataType::u8;
-  return e_.target->packs_bytes && !e_.across_rows() && is_byte && store.type == Type::f32 && arg.strides.back() == 1 &&
-         chunk.size() == kVectors && chunk.front().width == kVirtualLanes / static_cast<int>(kVectors) &&
-         chunk.back().mask == nullptr;
+  return e_.target->packs_bytes && !e_.across_rows() && is_byte_integer(arg.dtype) && store.type == Type::f32 &&
+         arg.strides.back() == 1 && chunk.size() == kVectors &&
+         chunk.front().width == kVirtualLanes / static_cast<int>(kVectors) && chunk.back().mask == nullptr;
 }
 
 void Memory::store_chunk(llvm::Value* pointer, const Store& to, const ValueList& vectors, const Lanes& first) {

@@ -14,21 +14,6 @@ using kernel::NodeIndex;
 using kernel::NodeKind;
 using kernel::Type;
 
-namespace {
-
-DataType data_type_of(Type type) {
-  switch (type) {
-    case Type::f32: return DataType::f32;
-    case Type::f64: return DataType::f64;
-    case Type::s32: return DataType::s32;
-    case Type::s64: return DataType::s64;
-    case Type::boolean: return DataType::boolean;
-  }
-  return DataType::undef;
-}
-
-}  // namespace
-
 // Computes the row values that phase `phase` may use: all whose operands are row values and known.
 void Values::compute_row_values(Row& row, int phase) {
   const Lanes lanes{row.frame.lanes, nullptr, row.frame.mask};
@@ -211,16 +196,22 @@ static bool is_below_its_maximum(const kernel::Kernel& kernel, NodeIndex index) 
 }
 
 llvm::Value* Values::map_value(const Node& n, ValueList operands) {
+  using Predicate = llvm::CmpInst::Predicate;
   llvm::Value* const a = operands[0];
   llvm::Value* const b = operands.size() > 1 ? operands[1] : nullptr;
-  const bool integer = a->getType()->isIntOrIntVectorTy();
+  const bool integer = a->getType()->isIntOrIntVectorTy(), is_signed = is_signed_integer(node(n.operands[0]).type);
+  const auto compared = [&](Predicate of_signed, Predicate of_unsigned) {
+    return b_.CreateICmp(is_signed ? of_signed : of_unsigned, a, b);
+  };
   switch (n.op) {
     case MapOp::add: return integer ? b_.CreateAdd(a, b) : b_.CreateFAdd(a, b);
     case MapOp::subtract: return integer ? b_.CreateSub(a, b) : b_.CreateFSub(a, b);
     case MapOp::multiply: return integer ? b_.CreateMul(a, b) : b_.CreateFMul(a, b);
     case MapOp::divide: return b_.CreateFDiv(a, b);
-    case MapOp::maximum: return e_.maximum(a, b);
-    case MapOp::minimum: return e_.minimum(a, b);
+    case MapOp::maximum:
+      return integer ? b_.CreateSelect(compared(Predicate::ICMP_SGT, Predicate::ICMP_UGT), a, b) : e_.maximum(a, b);
+    case MapOp::minimum:
+      return integer ? b_.CreateSelect(compared(Predicate::ICMP_SLT, Predicate::ICMP_ULT), a, b) : e_.minimum(a, b);
     case MapOp::negate: return integer ? b_.CreateNeg(a) : b_.CreateFNeg(a);
     case MapOp::absolute: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a);
     case MapOp::square_root: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a);
@@ -229,15 +220,15 @@ llvm::Value* Values::map_value(const Node& n, ValueList operands) {
       return emit_function(b_, n.op, operands, n.value, e_.target);
     case MapOp::fma: return e_.fma(a, b, operands[2]);
     case MapOp::equal: return integer ? b_.CreateICmpEQ(a, b) : b_.CreateFCmpOEQ(a, b);
-    case MapOp::less: return integer ? b_.CreateICmpSLT(a, b) : b_.CreateFCmpOLT(a, b);
-    case MapOp::less_equal: return integer ? b_.CreateICmpSLE(a, b) : b_.CreateFCmpOLE(a, b);
-    case MapOp::greater: return integer ? b_.CreateICmpSGT(a, b) : b_.CreateFCmpOGT(a, b);
-    case MapOp::greater_equal: return integer ? b_.CreateICmpSGE(a, b) : b_.CreateFCmpOGE(a, b);
+    case MapOp::less: return integer ? compared(Predicate::ICMP_SLT, Predicate::ICMP_ULT) : b_.CreateFCmpOLT(a, b);
+    case MapOp::less_equal: return integer ? compared(Predicate::ICMP_SLE, Predicate::ICMP_ULE) : b_.CreateFCmpOLE(a, b);
+    case MapOp::greater: return integer ? compared(Predicate::ICMP_SGT, Predicate::ICMP_UGT) : b_.CreateFCmpOGT(a, b);
+    case MapOp::greater_equal: return integer ? compared(Predicate::ICMP_SGE, Predicate::ICMP_UGE) : b_.CreateFCmpOGE(a, b);
     case MapOp::logical_and: return b_.CreateAnd(a, b);
     case MapOp::logical_not: return b_.CreateNot(a);
     case MapOp::select: return b_.CreateSelect(a, b, operands[2]);
     case MapOp::cast: return cast_value(a, node(n.operands[0]).type, n.type);
-    case MapOp::cast_to_odd: return emit_odd_f64_from_s64(b_, a);
+    case MapOp::cast_to_odd: return emit_odd_f64_from_integers(b_, a, is_signed);
     case MapOp::round_to: return memory_.round_trip(n.dtype, n.type, a);
     case MapOp::philox_word: return emit_philox_word(b_, a, b, operands[2]);
     default: return emit_function(b_, n.op, operands, n.value, e_.target);
@@ -285,16 +276,15 @@ ValueList Values::draw_for_neighbours(const Row& row, NodeIndex index, std::span
 
 llvm::Value* Values::cast_value(llvm::Value* value, Type from, Type to) {
   llvm::Type* const type = e_.type(to, lanes_of(value));
-  const bool from_float = from == Type::f32 || from == Type::f64;
-  const bool to_float = to == Type::f32 || to == Type::f64;
+  const bool from_float = is_real(from), to_float = is_real(to), is_signed = is_signed_integer(from);
   if (from_float && to_float) return b_.CreateFPCast(value, type);
-  if (to_float) return from == Type::boolean ? b_.CreateUIToFP(value, type) : emit_from_integers(b_, value, type, e_.target);
+  if (to_float) return emit_from_integers(b_, value, is_signed, type, e_.target);
   if (from_float && to == Type::boolean) return b_.CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
   if (from_float)
     return from == Type::f32 ? emit_from_f32(b_, data_type_of(to), value, e_.target)
                              : emit_from_f64(b_, data_type_of(to), value, e_.target);
   if (to == Type::boolean) return b_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
-  return from == Type::boolean ? b_.CreateZExt(value, type) : b_.CreateSExtOrTrunc(value, type);
+  return is_signed ? b_.CreateSExtOrTrunc(value, type) : b_.CreateZExtOrTrunc(value, type);
 }
 
 }  // namespace lamina::cpu

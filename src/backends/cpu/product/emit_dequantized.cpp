@@ -19,8 +19,6 @@ constexpr int kLine = 64;            // bytes
 constexpr int kBitsOfMantissa = 23;  // without the leading one
 constexpr int kBitsInPlace = 16;     // of a word: they are inserted where they are; the others are shifted down first
 
-bool is_signed(DataType dtype) { return dtype == DataType::s4 || dtype == DataType::s8; }
-
 class DequantizedTileEmitter {
  public:
   DequantizedTileEmitter(llvm::Module& module, const std::string& symbol, const DequantizedTile& tile,
@@ -98,7 +96,7 @@ class DequantizedTileEmitter {
   llvm::Value* weight(llvm::Value* word, int bit, size_t vector) {
     const int bits = static_cast<int>(bits_of(panel_.dtype));
     const float power = static_cast<float>(1 << (kBitsOfMantissa - bit));
-    const uint32_t half = is_signed(panel_.dtype) ? uint32_t{1} << (bits - 1) : 0;
+    const uint32_t half = is_signed_integer(panel_.dtype) ? uint32_t{1} << (bits - 1) : 0;
     const uint32_t mask = ((uint32_t{1} << bits) - 1) << bit, inserted = std::bit_cast<uint32_t>(power) ^ (half << bit);
     llvm::Value* const mantissa = f_.b.CreateXor(f_.b.CreateAnd(word, splat(mask)), splat(inserted));
     llvm::Value* const subtracted = llvm::ConstantFP::get(f_.vector, static_cast<double>(power) + static_cast<double>(half));

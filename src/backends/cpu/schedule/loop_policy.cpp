@@ -36,9 +36,8 @@ kernel::LoopPolicy loop_policy(const Kernel& kernel, const Schedule& schedule) {
   const int64_t bytes =
       live_row_size(kernel) * (schedule.transposed ? schedule.rows_per_group : 1) * (kernel.computes_in_f64() ? 8 : 4);
   policy.live_size = [&kernel, &schedule, bytes](const Node& n, CostClass cost) {
-    const bool is_real = n.type == kernel::Type::f32 || n.type == kernel::Type::f64;
     const bool is_expensive = is_load(n) ? is_expensive_load(kernel, schedule, n.arg) : cost >= CostClass::function;
-    return is_real && is_expensive ? bytes : 0;
+    return kernel::is_real(n.type) && is_expensive ? bytes : 0;
   };
   policy.live_space = schedule.transposed ? tuning::kLiveBytesTransposed : tuning::kLiveBytes / schedule.rows_per_tile;
   policy.keeps_users = true;

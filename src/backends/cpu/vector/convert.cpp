@@ -81,8 +81,8 @@ Value* float_from_e5m2(Builder& b, Value* raw, const Instructions& target) {
 Value* integer_from(Builder& b, DataType type, Value* value, const Instructions& target) {
   const FloatLanes l(b, value->getType(), target);
   const Real x{&l, value};
-  if (bits_of(type) >= x.mantissa_bits()) return wide_integer(x, bits_of(type));
-  const bool is_signed = kind_of(type) == TypeKind::signed_integer;
+  const bool is_signed = is_signed_integer(type);
+  if (!fits_mantissa(x, bits_of(type))) return wide_integer(x, bits_of(type), is_signed);
   Value* const bits = narrow_integer(x, bits_of(type), is_signed).value;
   Value* const integer = b.CreateTrunc(bits, lanes_of(value, storage_type(b.getContext(), type)));
   return bits_of(type) == 4 ? b.CreateAnd(integer, 0xf) : integer;
@@ -99,10 +99,9 @@ Value* floating_from_integer(Builder& b, DataType type, Value* raw, llvm::Type* 
       Value* is_true = b.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType()));
       return b.CreateSelect(is_true, llvm::ConstantFP::get(result_type, 1.0), llvm::ConstantFP::get(result_type, 0.0));
     }
-    case DataType::u8: return b.CreateUIToFP(raw, result_type);
     case DataType::u4: return b.CreateUIToFP(b.CreateAnd(raw, 0xf), result_type);
     case DataType::s4: return b.CreateSIToFP(b.CreateAShr(b.CreateShl(raw, 4), 4), result_type);
-    default: return emit_from_integers(b, raw, result_type, target);
+    default: return emit_from_integers(b, raw, is_signed_integer(type), result_type, target);
   }
 }
 
@@ -166,16 +165,17 @@ Value* emit_from_f64(Builder& b, DataType type, Value* value, const Instructions
   return integer_from(b, type, value, target);
 }
 
-Value* emit_odd_f64_from_s64(Builder& b, Value* value) {
+Value* emit_odd_f64_from_integers(Builder& b, Value* value, bool is_signed) {
   const FloatLanes l = double_lanes(b, value);
-  return odd_from_integer(Bits{&l, value}).value;
+  return odd_from_integer(Bits{&l, value}, is_signed).value;
 }
 
-Value* emit_from_integers(Builder& b, Value* value, llvm::Type* result_type, const Instructions& target) {
+Value* emit_from_integers(Builder& b, Value* value, bool is_signed, llvm::Type* result_type, const Instructions& target) {
   const bool rounds = value->getType()->getScalarSizeInBits() == 64 && result_type->getScalarType()->isFloatTy();
-  if (rounds && value->getType()->isVectorTy() && !target.architecture->rounds_s64_once)
-    return b.CreateFPTrunc(emit_odd_f64_from_s64(b, value), result_type);
-  return b.CreateSIToFP(value, result_type);
+  const bool rounds_once = is_signed && target.architecture->rounds_s64_once;
+  if (rounds && value->getType()->isVectorTy() && !rounds_once)
+    return b.CreateFPTrunc(emit_odd_f64_from_integers(b, value, is_signed), result_type);
+  return is_signed ? b.CreateSIToFP(value, result_type) : b.CreateUIToFP(value, result_type);
 }
 
 Value* emit_bytes_from_f32(Builder& b, DataType type, const std::vector<Value*>& vectors, const Instructions& target) {

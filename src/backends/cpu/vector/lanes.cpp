@@ -27,13 +27,15 @@ llvm::Value* FloatLanes::broadcast(V x) const {
   return b_.CreateVectorSplat(vector->getNumElements(), x);
 }
 
-// A whole number as an integer of `width` bits, or an end of their range.
-llvm::Value* FloatLanes::to_signed(V inside, int width, V is_above, V is_below) const {
-  const auto bits = static_cast<unsigned>(width);
+// A whole number as an integer of this form, or an end of its range.
+llvm::Value* FloatLanes::to_integer(V inside, kernel::math::IntegerForm form, V is_above, V is_below) const {
+  using llvm::APInt;
+  const auto bits = static_cast<unsigned>(form.bits);
   llvm::Type* const type = type_->getWithNewType(b_.getIntNTy(bits));
-  V const largest = llvm::ConstantInt::get(type, llvm::APInt::getSignedMaxValue(bits));
-  V const smallest = llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(bits));
-  return select(is_below, smallest, select(is_above, largest, b_.CreateFPToSI(inside, type)));
+  V const largest = llvm::ConstantInt::get(type, form.is_signed ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits));
+  V const smallest = llvm::ConstantInt::get(type, form.is_signed ? APInt::getSignedMinValue(bits) : APInt::getMinValue(bits));
+  V const converted = form.is_signed ? b_.CreateFPToSI(inside, type) : b_.CreateFPToUI(inside, type);
+  return select(is_below, smallest, select(is_above, largest, converted));
 }
 
 std::optional<llvm::Value*> FloatLanes::scale_by_power(V x, V k) const {

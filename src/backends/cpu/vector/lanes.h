@@ -73,7 +73,7 @@ class FloatLanes {
 
   V word_product(V x, uint32_t factor) const { return b_.CreateMul(b_.CreateAnd(x, integer(0xffffffff)), integer(factor)); }
   V broadcast(V x) const;
-  V to_signed(V inside, int width, V is_above, V is_below) const;
+  V to_integer(V inside, kernel::math::IntegerForm form, V is_above, V is_below) const;
 
   FloatLanes wide() const { return {b_, type_->getWithNewType(b_.getDoubleTy()), target_}; }
   V widen(V x) const { return b_.CreateFPExt(x, wide().type()); }

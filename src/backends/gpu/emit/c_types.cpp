@@ -1,5 +1,6 @@
 #include "backends/gpu/emit/c_types.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "interface/number_text.h"
@@ -12,22 +13,21 @@ using kernel::Type;
 const char* suffix_of(Type type) { return kernel::name_of(type); }
 
 const char* c_type(Type type) {
-  static constexpr const char* names[] = {"lm_f32", "lm_f64", "lm_s32", "lm_s64", "int"};
-  return names[static_cast<size_t>(type)];
+  static constexpr const char* names[] = {
+#define LAMINA_NAME(name) "lm_" #name,
+      LAMINA_KERNEL_TYPES(LAMINA_NAME)
+#undef LAMINA_NAME
+  };
+  return type == Type::boolean ? "int" : names[static_cast<size_t>(type)];
 }
 
-const char* storage_type(DataType dtype) {
-  switch (kind_of(dtype)) {
-    case TypeKind::real: return bits_of(dtype) == 64 ? "lm_f64" : "lm_f32";
-    case TypeKind::signed_integer:
-      if (bits_of(dtype) >= 32) return bits_of(dtype) == 64 ? "lm_s64" : "lm_s32";
-      return bits_of(dtype) == 8 ? "lm_s8" : "lm_u8";  // a pair of four-bit elements
-    case TypeKind::small_float:
-    case TypeKind::unsigned_integer:
-    case TypeKind::boolean: return bits_of(dtype) == 16 ? "lm_u16" : "lm_u8";
-    case TypeKind::none: break;
-  }
-  throw Error(Status::invalid_data_type, join("gpu backend: elements of type ", name_of(dtype), " cannot be stored"));
+// Two elements of four bits, small floats and booleans are unsigned integers.
+std::string storage_type(DataType dtype) {
+  if (dtype == DataType::undef)
+    throw Error(Status::invalid_data_type, join("gpu backend: elements of type ", name_of(dtype), " cannot be stored"));
+  const int bits = bits_of(dtype);
+  const bool is_signed = is_signed_integer(dtype) && bits >= 8;
+  return join("lm_", kind_of(dtype) == TypeKind::real ? "f" : is_signed ? "s" : "u", std::max(bits, 8));
 }
 
 std::string constant(double value, Type type) {

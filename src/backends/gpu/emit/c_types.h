@@ -9,9 +9,7 @@ namespace lamina::gpu {
 
 const char* c_type(kernel::Type type);     // lm_f32
 const char* suffix_of(kernel::Type type);  // f32: the suffix of functions for that type
-const char* storage_type(DataType dtype);  // lm_u16
-
-inline bool is_real(kernel::Type type) { return type == kernel::Type::f32 || type == kernel::Type::f64; }
+std::string storage_type(DataType dtype);  // lm_u16
 
 std::string constant(double value, kernel::Type type);
 std::string from_storage(DataType dtype, const std::string& raw);  // in the compute type

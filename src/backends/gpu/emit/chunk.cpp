@@ -35,7 +35,7 @@ void Chunk::emit_loads(int phase) {
   for (const NodeIndex i : plan_.nodes(phase)) {
     const Node& n = node(i);
     if (n.kind != NodeKind::load || plan_.is_read_back(i, phase)) continue;
-    const char* type = storage_type(arg(n.arg).dtype);
+    const std::string type = storage_type(arg(n.arg).dtype);
     if (e_.is_vector_access(n.arg)) {
       out_.line(type, " r", i, "[", schedule_.vector, "];");
       out_.line("LM_LOAD(", schedule_.vector, ", r", i, ", p", n.arg, " + ", values_.offset(n.arg), ");");

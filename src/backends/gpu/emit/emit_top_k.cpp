@@ -30,7 +30,7 @@ std::string key_function(DataType dtype) {
     out.line("if (magnitude > (lm_u64)", infinity_of(dtype), "u) return (lm_s64)(~(lm_u64)0 >> 1);");
     out.line("return magnitude == (lm_u64)bits ? (lm_s64)magnitude : -(lm_s64)magnitude;");
   } else {
-    const bool is_shifted = kind_of(dtype) == TypeKind::unsigned_integer && bits_of(dtype) == 64;
+    const bool is_shifted = !is_signed_integer(dtype) && bits_of(dtype) == 64;
     out.line("return (lm_s64)", is_shifted ? "(bits ^ ((lm_u64)1 << 63))" : "bits", ";");
   }
   out.close();

@@ -1,9 +1,11 @@
 #include "backends/gpu/emit/math_text.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <optional>
 
+#include "backends/gpu/emit/c_types.h"
 #include "interface/number_text.h"
 #include "interface/status.h"
 #include "kernels/math/convert.h"
@@ -120,10 +122,12 @@ class TextLanes {
     return whole(join("(lm_u64)(lm_u32)(", x, ") * 0x", hexadecimal(factor), "u"));
   }
   T broadcast(const T& x) const { return x; }
-  // A whole number as an integer of `width` bits, or an end of their range.
-  T to_signed(const T& inside, int width, const T& is_above, const T& is_below) const {
-    const std::string type = join("lm_s", width), largest = join("(", type, ")(~(lm_u", width, ")0 >> 1)");
-    return out_.define(type, join(is_above, " ? ", largest, " : ", is_below, " ? -", largest, " - 1 : (", type, ")", inside));
+  // A whole number as an integer of this form, or an end of its range.
+  T to_integer(const T& inside, kernel::math::IntegerForm form, const T& is_above, const T& is_below) const {
+    const std::string type = join(form.is_signed ? "lm_s" : "lm_u", form.bits), all = join("~(lm_u", form.bits, ")0");
+    const std::string largest = form.is_signed ? join("(", type, ")(", all, " >> 1)") : all;
+    const std::string smallest = form.is_signed ? join("-", largest, " - 1") : join("(", type, ")0");
+    return out_.define(type, join(is_above, " ? ", largest, " : ", is_below, " ? ", smallest, " : (", type, ")", inside));
   }
 
   TextLanes wide() const { return {function_, out_, true}; }
@@ -263,30 +267,30 @@ std::string small_float_text(bool wide) {
   return text;
 }
 
-std::string integer_text(bool wide) {
+std::string integer_text(bool wide, const std::vector<DataType>& integers) {
   std::string text;
   for (const bool is_double : {false, true}) {
     if (is_double && !wide) break;
     const std::string real = is_double ? "f64" : "f32", parameter = join("lm_", real, " x");
-    // A nibble is in the low half of a byte.
-    const auto narrow = [&](const char* name, int width, bool is_signed) {
-      const std::string stored = width == 8 && is_signed ? "lm_s8" : "lm_u8";
-      text += c_function(stored, join("lm_", name, "_from_", real), parameter, is_double, [&](const TextLanes& lanes) {
-        const std::string bits = narrow_integer(Real{&lanes, "x"}, width, is_signed).value;
-        return join("(lm_u8)", bits, width == 4 ? " & 15" : "");
-      });
-    };
-    narrow("s8", 8, true);
-    narrow("u8", 8, false);
-    narrow("s4", 4, true);
-    narrow("u4", 4, false);
-    for (const int width : {32, 64})
-      text += c_function(join("lm_s", width), join("lm_s", width, "_from_", real), parameter, is_double,
-                         [&](const TextLanes& lanes) { return wide_integer(Real{&lanes, "x"}, width); });
+    for (const DataType type : integers) {
+      const int width = bits_of(type);
+      const bool is_signed = is_signed_integer(type);
+      text += c_function(storage_type(type), join("lm_", name_of(type), "_from_", real), parameter, is_double,
+                         [&](const TextLanes& lanes) -> std::string {
+                           const Real x{&lanes, "x"};
+                           if (!fits_mantissa(x, width)) return wide_integer(x, width, is_signed);
+                           const std::string bits = narrow_integer(x, width, is_signed).value;
+                           // A nibble is in the low half of a byte.
+                           return join("(lm_u", std::max(width, 8), ")", bits, width == 4 ? " & 15" : "");
+                         });
+    }
   }
-  if (wide)
-    text += c_function("lm_f64", "lm_odd_f64_from_s64", "lm_s64 x", true,
-                       [](const TextLanes& lanes) { return odd_from_integer(Bits{&lanes, "(lm_u64)x"}).value; });
+  for (const DataType type : integers) {
+    if (!wide || bits_of(type) != 64) continue;
+    text += c_function(
+        "lm_f64", join("lm_odd_f64_from_", name_of(type)), join(storage_type(type), " x"), true,
+        [&](const TextLanes& lanes) { return odd_from_integer(Bits{&lanes, "(lm_u64)x"}, is_signed_integer(type)).value; });
+  }
   return text;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "kernels/kernel_ir.h"
 
@@ -20,9 +21,9 @@ struct FunctionText {
 };
 FunctionText function_text(const kernel::Node& map);
 
-// All conversions between floats and small floats, and from floats to integers. `wide`: those from f64, too.
+// All conversions between floats and small floats, and those from floats to these integers. `wide`: those from f64, too.
 std::string small_float_text(bool wide);
-std::string integer_text(bool wide);
+std::string integer_text(bool wide, const std::vector<DataType>& integers);
 std::string philox_text();
 
 }  // namespace lamina::gpu

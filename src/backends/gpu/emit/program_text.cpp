@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "backends/gpu/emit/math_text.h"
 #include "interface/status.h"
@@ -31,6 +32,20 @@ std::string elementary_functions(const kernel::Kernel& kernel) {
 bool uses(const kernel::Kernel& kernel, kernel::MapOp op) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
                      [op](const kernel::Node& n) { return n.kind == kernel::NodeKind::map && n.op == op; });
+}
+
+// The integers in the kernel's memory and arithmetic.
+std::vector<DataType> integers_of(const kernel::Kernel& kernel) {
+  std::vector<DataType> integers;
+  const auto add = [&](DataType type) {
+    if (is_integer(type) && std::find(integers.begin(), integers.end(), type) == integers.end()) integers.push_back(type);
+  };
+  for (const kernel::Arg& arg : kernel.args) add(arg.dtype);
+  for (const kernel::Node& node : kernel.nodes) {
+    add(kernel::data_type_of(node.type));
+    if (node.dtype != DataType::undef) add(node.dtype);
+  }
+  return integers;
 }
 
 // The words of a language as macros.
@@ -77,7 +92,7 @@ std::string program_prelude(const kernel::Kernel& kernel, const Language& langua
   if (wide) text += real_arithmetic(true);
   text += elementary_functions(kernel);
   text += small_float_text(wide);
-  text += integer_text(wide);
+  text += integer_text(wide, integers_of(kernel));
   if (uses(kernel, kernel::MapOp::philox_word)) text += philox_text();
   return text + text::kTeams + "\n";
 }

@@ -22,7 +22,7 @@ std::string call(const char* function, Type type, const std::string& a, const st
 
 // Integers wrap around.
 std::string wrapping(Type type, const std::string& a, const char* sign, const std::string& b) {
-  const char* bits = type == Type::s64 ? "lm_u64" : "lm_u32";
+  const char* bits = bits_of(data_type_of(type)) == 64 ? "lm_u64" : "lm_u32";
   return join("(", c_type(type), ")((", bits, ")", a, " ", sign, " (", bits, ")", b, ")");
 }
 
@@ -155,7 +155,7 @@ std::string Values::map_value(const Node& n) const {
     case MapOp::logical_not: return join("(", a, " == 0)");
     case MapOp::select: return join("(", a, " ? ", b, " : ", operand(n, 2), ")");
     case MapOp::cast: return cast_value(type, n.type, a);
-    case MapOp::cast_to_odd: return join("lm_odd_f64_from_s64(", a, ")");
+    case MapOp::cast_to_odd: return join("lm_odd_f64_from_", suffix_of(type), "(", a, ")");
     case MapOp::round_to: {
       const std::string stored = to_storage(n.dtype, n.type, a);
       return join("(", c_type(n.type), ")", from_storage(n.dtype, stored));

@@ -73,7 +73,7 @@ class RegisterCount {
 
 }  // namespace
 
-int words_of(kernel::Type type) { return type == kernel::Type::f64 || type == kernel::Type::s64 ? 2 : 1; }
+int words_of(kernel::Type type) { return bits_of(kernel::data_type_of(type)) == 64 ? 2 : 1; }
 
 int registers_of(const LoopPlan& plan, const SumOrder& order, const Schedule& schedule) {
   const RegisterCount count(plan, order, schedule);

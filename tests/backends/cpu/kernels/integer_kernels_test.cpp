@@ -13,6 +13,7 @@ namespace lamina::testing {
 namespace {
 
 constexpr DataType f32 = DataType::f32, s32 = DataType::s32, s64 = DataType::s64, boolean = DataType::boolean;
+constexpr DataType u16 = DataType::u16, u32 = DataType::u32, u64 = DataType::u64;
 
 // Numbers of both signs: some use all bits, and some are equal in both operands.
 Buffer integers(const LogicalTensor& tensor, int64_t salt) {
@@ -20,15 +21,13 @@ Buffer integers(const LogicalTensor& tensor, int64_t salt) {
   for (int64_t i = 0; i < tensor.span(); ++i) {
     const int64_t large = (i * 0x9e3779b97f4a7c15LL) ^ salt;
     const int64_t value = i % 3 == 0 ? i - 20 : i % 3 == 1 ? large >> 40 : large;
-    if (tensor.dtype == s64)
-      store_element(data.data(), i, value);
-    else
-      store_element(data.data(), i, static_cast<int32_t>(value));
+    visit_integer_type(tensor.dtype,
+                       [&](auto of_type) { store_element(data.data(), i, static_cast<decltype(of_type)>(value)); });
   }
   return data;
 }
 
-// Compares bits, not doubles: a double cannot hold every s64.
+// Compares bits, not doubles: a double cannot hold every integer of 64 bits.
 void expect_same_integers(const Graph& graph, const std::map<uint64_t, Buffer>& given) {
   const RunResult result = expect_cpu_matches_reference(graph, 4, 1, given);
   expect_one_kernel(result);
@@ -57,31 +56,45 @@ TEST_P(IntegerKernels, CompareWithBroadcast) {
   }
 }
 
-TEST(LongIntegerKernels, ArithmeticWrapsAround) {
-  for (const OpKind kind : {OpKind::Add, OpKind::Subtract, OpKind::Multiply}) {
+TEST_P(IntegerKernels, ArithmeticWrapsAround) {
+  for (const OpKind kind : {OpKind::Add, OpKind::Subtract, OpKind::Multiply, OpKind::Maximum, OpKind::Minimum}) {
     GraphBuilder g;
-    const auto a = g.input(s64, {7, 45}), b = g.input(s64, {7, 45});
-    g.op(kind, {a, b});
+    const auto a = g.input(GetParam(), {7, 45}), b = g.input(GetParam(), {7, 45});
+    g.op(kind, {a, b}, {}, GetParam());
     expect_same_integers(g.finish(), {{a, integers(g.tensor(a), 0)}, {b, integers(g.tensor(b), 0x55)}});
   }
 }
 
+// The sum wraps around before it is compared, although it stays inside the kernel.
+TEST_P(IntegerKernels, SumsWrapAroundInsideAKernel) {
+  GraphBuilder g;
+  const auto a = g.input(GetParam(), {7, 45}), b = g.input(GetParam(), {7, 45});
+  const auto sum = g.op(OpKind::Add, {a, b}, {}, GetParam());
+  g.op(OpKind::Less, {sum, a}, {}, boolean);
+  g.op(OpKind::TypeCast, {sum}, {}, f32);
+  expect_same_integers(g.finish(), {{a, integers(g.tensor(a), 0)}, {b, integers(g.tensor(b), 0x55)}});
+}
+
 TEST_P(IntegerKernels, BecomeOthers) {
-  for (const DataType to : {s32, s64, boolean, f32, DataType::bf16, DataType::f64}) {
+  for (const DataType to : {s32, s64, u16, u32, u64, boolean, f32, DataType::bf16, DataType::f64}) {
     if (to == GetParam()) continue;
     GraphBuilder g;
     const auto a = g.input(GetParam(), {7, 45});
     g.op(OpKind::TypeCast, {a}, {}, to);
-    expect_one_kernel(expect_cpu_matches_reference(g.finish(), 4, 1, {{a, integers(g.tensor(a), 0)}}));
+    if (is_floating(to))
+      expect_one_kernel(expect_cpu_matches_reference(g.finish(), 4, 1, {{a, integers(g.tensor(a), 0)}}));
+    else
+      expect_same_integers(g.finish(), {{a, integers(g.tensor(a), 0)}});
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, IntegerKernels, ::testing::Values(s32, s64));
+INSTANTIATE_TEST_SUITE_P(Types, IntegerKernels, ::testing::Values(s32, s64, u16, u32, u64),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
 
 // Integers on the middle between two neighbours of a type with few significant bits, and one to either side. Rounding through
 // an intermediate type would turn the latter into the middle.
 TEST(LongIntegerKernels, RoundOnce) {
-  std::vector<int64_t> values{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+  std::vector<int64_t> values{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), -1};
   for (const int significant_bits : {53, 24, 11, 8, 4, 3}) {
     for (int exponent = significant_bits; exponent < 63; ++exponent) {
       const int64_t half_step = int64_t{1} << (exponent - significant_bits);
@@ -93,26 +106,29 @@ TEST(LongIntegerKernels, RoundOnce) {
       }
     }
   }
-  for (const DataType to : {f32, DataType::f64, DataType::bf16, DataType::f16}) {
-    SCOPED_TRACE(name_of(to));
-    GraphBuilder g;
-    const auto a = g.input(s64, {static_cast<int64_t>(values.size())});
-    g.op(OpKind::TypeCast, {a}, {}, to);
-    Buffer data = buffer_for(g.tensor(a));
-    for (size_t i = 0; i < values.size(); ++i) store_element(data.data(), static_cast<int64_t>(i), values[i]);
-    expect_same_integers(g.finish(), {{a, data}});
-  }
+  for (const DataType from : {s64, u64})
+    for (const DataType to : {f32, DataType::f64, DataType::bf16, DataType::f16}) {
+      SCOPED_TRACE(join(name_of(from), " to ", name_of(to)));
+      GraphBuilder g;
+      const auto a = g.input(from, {static_cast<int64_t>(values.size())});
+      g.op(OpKind::TypeCast, {a}, {}, to);
+      Buffer data = buffer_for(g.tensor(a));
+      for (size_t i = 0; i < values.size(); ++i) store_element(data.data(), static_cast<int64_t>(i), values[i]);
+      expect_same_integers(g.finish(), {{a, data}});
+    }
 }
 
 TEST(IntegersOfFloats, AreCutOff) {
   for (const DataType from : {f32, DataType::bf16, DataType::f64})
-    for (const DataType to : {s32, s64, boolean}) {
+    for (const DataType to : {s32, s64, u16, u32, u64, boolean}) {
+      SCOPED_TRACE(join(name_of(from), " to ", name_of(to)));
       GraphBuilder g;
-      const auto a = g.input(from, {12});
+      const auto a = g.input(from, {16});
       g.op(OpKind::TypeCast, {a}, {}, to);
       Buffer data = buffer_for(g.tensor(a));
-      const double values[] = {0, -0.0, 0.9, -0.9, 1.5, -2.5, 1e6, 3e9, -3e9, 1e30, -1e30, std::nan("")};
-      for (int64_t i = 0; i < 12; ++i) store_from_double(from, data.data(), i, values[i]);
+      const double values[] = {0,    -0.0, 0.9,   -0.9,         1.5,     -2.5,  1e6,  3e9,
+                               -3e9, 1e30, -1e30, std::nan(""), 65535.7, 65536, 1e19, 4294967295.5};
+      for (int64_t i = 0; i < 16; ++i) store_from_double(from, data.data(), i, values[i]);
       expect_same_integers(g.finish(), {{a, data}});
     }
 }

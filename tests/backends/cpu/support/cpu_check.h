@@ -46,11 +46,9 @@ inline void fill(Buffer& data, const LogicalTensor& tensor, const std::string& p
     double value = around(random);
     if (port == "variance" || port == "positive" || port == "gamma" || port == "scales") value = positive(random);
     if (port == "probability") value = 0.25;
-    if (tensor.dtype == DataType::s64) value = 42;
     if (tensor.dtype == DataType::boolean) value = value > 0;
-    if (tensor.dtype == DataType::s8 || tensor.dtype == DataType::u8 || tensor.dtype == DataType::s32)
-      value = std::round(value * 50);
-    if (tensor.dtype == DataType::s4 || tensor.dtype == DataType::u4) value = std::round(value * 8);
+    if (is_integer(tensor.dtype)) value = std::round(value * (bits_of(tensor.dtype) < 8 ? 8 : 50));
+    if (tensor.dtype == DataType::s64) value = 42;
     store_from_double(tensor.dtype, data.data(), i, value);
   }
 }

@@ -18,9 +18,10 @@
 namespace lamina::cpu::testing {
 namespace {
 
-constexpr DataType kTypes[] = {DataType::f32,     DataType::f64, DataType::bf16, DataType::f16, DataType::f8_e5m2,
-                               DataType::f8_e4m3, DataType::s64, DataType::s32,  DataType::s8,  DataType::u8,
-                               DataType::boolean, DataType::s4,  DataType::u4};
+constexpr DataType kTypes[] = {DataType::f32,     DataType::f64,     DataType::bf16,    DataType::f16,
+                               DataType::f8_e5m2, DataType::f8_e4m3, DataType::s64,     DataType::s32,
+                               DataType::s8,      DataType::u8,      DataType::boolean, DataType::s4,
+                               DataType::u4,      DataType::u16,     DataType::u32,     DataType::u64};
 
 // Each nibble is converted in a byte of its own.
 bool is_nibble(DataType type) { return type == DataType::s4 || type == DataType::u4; }
@@ -165,17 +166,20 @@ TEST(VectorConvert, RoundsLongIntegersOnce) {
   for (const int64_t edge : {int64_t{1} << 53, -(int64_t{1} << 53)}) values.insert(values.end(), {edge - 1, edge, edge + 1});
   values.insert(values.end(), {0, least, least + 1, most, most - 1});
   while (values.size() % 16 != 0) values.push_back(0);
-  for (const bool as_elsewhere : {false, true}) {
-    const Emit emit = [as_elsewhere](auto& b, llvm::Value* value, const auto& target) {
+  for (const auto& [as_elsewhere, is_signed] : {std::pair{false, true}, {true, true}, {false, false}, {true, false}}) {
+    const Emit emit = [&](auto& b, llvm::Value* value, const auto& target) {
       llvm::Type* const floats = value->getType()->getWithNewType(b.getFloatTy());
-      return emit_from_integers(b, value, floats, as_elsewhere ? Instructions{.architecture = &targets::aarch64} : target);
+      return emit_from_integers(b, value, is_signed, floats,
+                                as_elsewhere ? Instructions{.architecture = &targets::aarch64} : target);
     };
     for (const auto& level : runnable_levels()) {
       std::vector<float> floats(values.size());
       VectorJit(level).compile(emit, stored(DataType::s64), element<float>(), 16)(values.data(), floats.data(),
                                                                                   static_cast<int64_t>(values.size()));
-      for (size_t i = 0; i < values.size(); ++i)
-        ASSERT_EQ(floats[i], static_cast<float>(values[i])) << values[i] << " on " << level;
+      for (size_t i = 0; i < values.size(); ++i) {
+        const float expected = is_signed ? static_cast<float>(values[i]) : static_cast<float>(static_cast<uint64_t>(values[i]));
+        ASSERT_EQ(floats[i], expected) << values[i] << " on " << level;
+      }
     }
   }
 }

@@ -33,11 +33,10 @@ void sum_row(const Row& row, bool exclusive, const Load& load, const Store& stor
   }
 }
 
-// Unsigned sums of integers wrap around.
+// Sums of integers wrap around.
 template <typename Element>
 void sum_elements(const Row& row, bool exclusive) {
-  using Sum = std::conditional_t<std::is_floating_point_v<Element>, double,
-                                 std::make_unsigned_t<std::conditional_t<std::is_floating_point_v<Element>, int64_t, Element>>>;
+  using Sum = std::conditional_t<std::is_floating_point_v<Element>, double, uint64_t>;
   sum_row<Sum>(
       row, exclusive, [](const void* memory, int64_t at) { return static_cast<Sum>(load_element<Element>(memory, at)); },
       [](void* memory, int64_t at, Sum sum) { store_element(memory, at, static_cast<Element>(sum)); });
@@ -56,14 +55,10 @@ SumRow sums_of(DataType dtype) {
   switch (dtype) {
     case DataType::f32: return sum_elements<float>;
     case DataType::f64: return sum_elements<double>;
-    case DataType::s32: return sum_elements<int32_t>;
-    case DataType::s64: return sum_elements<int64_t>;
     case DataType::bf16: return sum_narrow_floats<DataType::bf16>;
     case DataType::f16: return sum_narrow_floats<DataType::f16>;
-    default: break;
+    default: return visit_integer_type(dtype, [](auto of_type) -> SumRow { return sum_elements<decltype(of_type)>; });
   }
-  LAMINA_CHECK(false, std::string(name_of(dtype)));
-  return nullptr;
 }
 
 class CumSum final : public Primitive {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "backends/cpu/library/along_axis/axis_rows.h"
 #include "backends/cpu/threads/executor.h"
@@ -29,9 +30,11 @@ int64_t key_of_float(const void* memory, int64_t at) {
   return bits == magnitude ? static_cast<int64_t>(magnitude) : -static_cast<int64_t>(magnitude);
 }
 
+// Unsigned integers of 64 bits are shifted to the range of keys.
 template <typename Integer>
 int64_t key_of_integer(const void* memory, int64_t at) {
-  return load_element<Integer>(memory, at);
+  constexpr uint64_t kFirst = std::is_same_v<Integer, uint64_t> ? uint64_t{1} << 63 : 0;
+  return static_cast<int64_t>(static_cast<uint64_t>(load_element<Integer>(memory, at)) - kFirst);
 }
 
 using KeyOf = int64_t (*)(const void* memory, int64_t at);
@@ -42,12 +45,8 @@ KeyOf key_of(DataType dtype) {
     case DataType::bf16: return key_of_float<uint16_t, 0x7f80>;
     case DataType::f16: return key_of_float<uint16_t, 0x7c00>;
     case DataType::f64: return key_of_float<uint64_t, 0x7ff0000000000000>;
-    case DataType::s32: return key_of_integer<int32_t>;
-    case DataType::s64: return key_of_integer<int64_t>;
-    default: break;
+    default: return visit_integer_type(dtype, [](auto of_type) -> KeyOf { return key_of_integer<decltype(of_type)>; });
   }
-  LAMINA_CHECK(false, std::string(name_of(dtype)));
-  return nullptr;
 }
 
 template <typename Element>
