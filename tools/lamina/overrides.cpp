@@ -164,38 +164,44 @@ void set_attribute(GraphDump& dump, const std::string& given) {
 
 // ---- types
 
-// The dtypes that the schema allows at a port; empty: any.
-std::vector<DataType> allowed_types(const DumpedOp& op, size_t port, bool is_output) {
+// The ports of the op on one side. Attributes that a dump does not give have their defaults, on which ports depend too.
+std::vector<const PortSpec*> ports_of(const DumpedOp& op, bool is_output) {
+  Op described;
+  described.kind = op.kind;
+  described.attributes = op.attributes;
+  fill_defaults(described);
   const OpSchema& schema = schema_of(op.kind);
-  const auto ports = is_output ? existing_outputs(schema, op.attributes) : existing_inputs(schema, op.attributes);
-  if (ports.empty()) return {};
-  const std::string& type = ports[std::min(port, ports.size() - 1)]->type;
-  for (const TypeVariable& variable : schema.types)
-    if (variable.name == type) return variable.allowed;
-  return {};
+  return is_output ? existing_outputs(schema, described.attributes) : existing_inputs(schema, described.attributes);
 }
 
-// Whether the port is a parameter, such as gamma, beta or a norm's statistics. Parameters stay f32 for every type of the
-// data.
-bool holds_parameter(const DumpedOp& op, size_t port, bool is_output) {
-  const OpSchema& schema = schema_of(op.kind);
-  const auto ports = is_output ? existing_outputs(schema, op.attributes) : existing_inputs(schema, op.attributes);
-  return port < ports.size() && is_parameter(ports[port]->role);
+bool allows(const OpSchema& schema, const PortSpec& port, DataType type) {
+  for (const TypeVariable& variable : schema.types)
+    if (variable.name == port.type)
+      return std::find(variable.allowed.begin(), variable.allowed.end(), type) != variable.allowed.end();
+  return true;
 }
 
 bool is_wide_float(DataType type) {
   return type == DataType::f32 || type == DataType::f16 || type == DataType::bf16 || type == DataType::f64;
 }
 
-// Tensors that --set-dtype all:TYPE does not change.
-std::unordered_set<uint64_t> tensors_to_keep(GraphDump& dump, DataType type) {
+// Tensors that --set-dtype all:TYPE does not change. Parameters, such as gamma, beta or a norm's statistics, stay f32 for every
+// type of the data but f64.
+std::unordered_set<uint64_t> tensors_to_keep(const GraphDump& dump, DataType type) {
   std::unordered_set<uint64_t> keep;
-  for_each_port(dump, [&](DumpedOp& op, LogicalTensor& tensor, size_t port, bool is_output) {
-    const std::vector<DataType> allowed = allowed_types(op, port, is_output);
-    const bool refused = !allowed.empty() && std::find(allowed.begin(), allowed.end(), type) == allowed.end();
-    if (refused || !is_wide_float(tensor.dtype) || (type != DataType::f64 && holds_parameter(op, port, is_output)))
-      keep.insert(tensor.id);
-  });
+  const auto visit = [&](const DumpedOp& op, const std::vector<LogicalTensor>& tensors, bool is_output) {
+    const std::vector<const PortSpec*> ports = ports_of(op, is_output);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const PortSpec* const port = ports.empty() ? nullptr : ports[std::min(i, ports.size() - 1)];
+      const bool is_bound =
+          port != nullptr && (!allows(schema_of(op.kind), *port, type) || (type != DataType::f64 && is_parameter(port->role)));
+      if (is_bound || !is_wide_float(tensors[i].dtype)) keep.insert(tensors[i].id);
+    }
+  };
+  for (const DumpedOp& op : dump.ops) {
+    visit(op, op.inputs, false);
+    visit(op, op.outputs, true);
+  }
   return keep;
 }
 
