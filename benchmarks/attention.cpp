@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <list>
 #include <map>
@@ -42,11 +43,7 @@ constexpr const char* kShapes[] = {"1x12x128x128x64",      "1x12x512x512x64",   
                                    "1x32x1x8192x128k8",    "1x12x1x2048x64",    "4x32x1x2048x128",    "1x32x4x2048x128k8",
                                    "1x32x16x2048x128k8"};
 
-struct Options {
-  int threads = 1;
-  double seconds = 1;
-  std::vector<std::string> shapes{std::begin(kShapes), std::end(kShapes)};
-};
+using Options = bench::TurnOptions;
 
 struct Shape {
   long batch = 0, heads = 0, queries = 0, keys = 0, width = 0, shared = 0;
@@ -62,19 +59,9 @@ struct Shape {
 
 Options options_of(int argc, char** argv) {
   Options options;
-  std::vector<std::string> shapes;
-  for (int i = 1; i < argc; ++i) {
-    const bool has_value = i + 1 < argc;
-    if (std::strcmp(argv[i], "--threads") == 0 && has_value)
-      options.threads = std::atoi(argv[++i]);
-    else if (std::strcmp(argv[i], "--seconds") == 0 && has_value)
-      options.seconds = std::atof(argv[++i]);
-    else if (std::strcmp(argv[i], "--smoke") == 0)
-      options.seconds = 0, options.shapes = {"1x8x20x33x16c", "2x8x1x70x16k2"};
-    else
-      shapes.emplace_back(argv[i]);
-  }
-  if (!shapes.empty()) options.shapes = shapes;
+  options.seconds = 1;
+  options.shapes.assign(std::begin(kShapes), std::end(kShapes));
+  bench::read_options(argc, argv, options, {"1x8x20x33x16c", "2x8x1x70x16k2"});
   return options;
 }
 

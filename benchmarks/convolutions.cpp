@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -129,30 +130,18 @@ class Contender {
   std::vector<void*> args_;
 };
 
-struct Options {
-  int threads = 1;
-  double seconds = 0.5;
+struct Options : bench::TurnOptions {
   bool channels_last = true;
-  std::vector<std::string> shapes{std::begin(kShapes), std::end(kShapes)};
 };
 
 Options options_of(int argc, char** argv) {
   Options options;
-  std::vector<std::string> shapes;
-  for (int i = 1; i < argc; ++i) {
-    const bool has_value = i + 1 < argc;
-    if (std::strcmp(argv[i], "--threads") == 0 && has_value)
-      options.threads = std::atoi(argv[++i]);
-    else if (std::strcmp(argv[i], "--seconds") == 0 && has_value)
-      options.seconds = std::atof(argv[++i]);
-    else if (std::strcmp(argv[i], "--format") == 0 && has_value)
-      options.channels_last = std::strcmp(argv[++i], "NCX") != 0;
-    else if (std::strcmp(argv[i], "--smoke") == 0)
-      options.seconds = 0, options.shapes = {"1x3x9x8:5x3x3s2", "2x6x7x7:6x1x1g2"};
-    else
-      shapes.emplace_back(argv[i]);
-  }
-  if (!shapes.empty()) options.shapes = shapes;
+  options.shapes.assign(std::begin(kShapes), std::end(kShapes));
+  bench::read_options(argc, argv, options, {"1x3x9x8:5x3x3s2", "2x6x7x7:6x1x1g2"},
+                      [&](const std::string& name, const char* value) {
+                        if (name == "--format") options.channels_last = std::strcmp(value, "NCX") != 0;
+                        return name == "--format";
+                      });
   return options;
 }
 

@@ -27,12 +27,10 @@ using lamina::DataType;
 namespace cpu = lamina::cpu;
 namespace kernel = lamina::kernel;
 
-struct Options {
-  int threads = 1;
-  double seconds = 0.5;
-  std::vector<std::string> shapes{"1x4096x4096", "1x4096x14336", "1x14336x4096",
-                                  "4x4096x4096", "16x4096x4096", "128x4096x4096"};
-};
+constexpr const char* kShapes[] = {"1x4096x4096", "1x4096x14336", "1x14336x4096",
+                                   "4x4096x4096", "16x4096x4096", "128x4096x4096"};
+
+using Options = bench::TurnOptions;
 
 struct Shape {
   long m = 0, k = 0, n = 0;
@@ -52,19 +50,8 @@ constexpr Form kForms[] = {{"s4/32", DataType::s4, 32, DataType::f32},
 
 Options options_of(int argc, char** argv) {
   Options options;
-  std::vector<std::string> shapes;
-  for (int i = 1; i < argc; ++i) {
-    const bool has_value = i + 1 < argc;
-    if (std::strcmp(argv[i], "--threads") == 0 && has_value)
-      options.threads = std::atoi(argv[++i]);
-    else if (std::strcmp(argv[i], "--seconds") == 0 && has_value)
-      options.seconds = std::atof(argv[++i]);
-    else if (std::strcmp(argv[i], "--smoke") == 0)
-      options.seconds = 0, options.shapes = {"1x64x70", "20x64x70"};
-    else
-      shapes.emplace_back(argv[i]);
-  }
-  if (!shapes.empty()) options.shapes = shapes;
+  options.shapes.assign(std::begin(kShapes), std::end(kShapes));
+  bench::read_options(argc, argv, options, {"1x64x70", "20x64x70"});
   return options;
 }
 

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -43,12 +44,9 @@ constexpr const char* kShapes[] = {"512x768x768t", "512x768x3072t",  "512x3072x7
                                    "1x4096x4096",  "1x4096x4096t",   "4x4096x4096",    "4x4096x4096t",   "8x4096x4096",
                                    "8x4096x4096t", "16x4096x4096",   "16x4096x4096t",  "64x4096x4096t"};
 
-struct Options {
-  int threads = 1;
+struct Options : bench::TurnOptions {
   std::vector<std::string> others;
-  double seconds = 0.5;
   DataType dtype = DataType::f32;
-  std::vector<std::string> shapes{std::begin(kShapes), std::end(kShapes)};
 };
 
 struct Shape {
@@ -65,23 +63,12 @@ DataType dtype_of(const std::string& name) {
 
 Options options_of(int argc, char** argv) {
   Options options;
-  std::vector<std::string> shapes;
-  for (int i = 1; i < argc; ++i) {
-    const bool has_value = i + 1 < argc;
-    if (std::strcmp(argv[i], "--threads") == 0 && has_value)
-      options.threads = std::atoi(argv[++i]);
-    else if (std::strcmp(argv[i], "--seconds") == 0 && has_value)
-      options.seconds = std::atof(argv[++i]);
-    else if (std::strcmp(argv[i], "--type") == 0 && has_value)
-      options.dtype = dtype_of(argv[++i]);
-    else if (std::strcmp(argv[i], "--with") == 0 && has_value)
-      options.others.emplace_back(argv[++i]);
-    else if (std::strcmp(argv[i], "--smoke") == 0)
-      options.seconds = 0, options.shapes = {"5x33x17", "20x40x70t"};
-    else
-      shapes.emplace_back(argv[i]);
-  }
-  if (!shapes.empty()) options.shapes = shapes;
+  options.shapes.assign(std::begin(kShapes), std::end(kShapes));
+  bench::read_options(argc, argv, options, {"5x33x17", "20x40x70t"}, [&](const std::string& name, char* value) {
+    if (name == "--type") options.dtype = dtype_of(value);
+    if (name == "--with") options.others.emplace_back(value);
+    return name == "--type" || name == "--with";
+  });
   return options;
 }
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace bench {
@@ -29,6 +31,36 @@ inline std::vector<double> best_times(const std::vector<std::function<void()>>& 
     }
   } while (now(false) - begin < seconds);
   return best;
+}
+
+// The options that these benchmarks share. They have a default for the shapes.
+struct TurnOptions {
+  int threads = 1;
+  double seconds = 0.5;
+  std::vector<std::string> shapes;
+};
+
+// Reads [--threads N] [--seconds S] [--smoke] [SHAPE...] into `options`. `smoke`: the shapes of --smoke. `other` takes the
+// value of another option, and returns whether there is one with this name.
+inline void read_options(int argc, char** argv, TurnOptions& options, const std::vector<std::string>& smoke,
+                         const std::function<bool(const std::string& name, char* value)>& other = nullptr) {
+  std::vector<std::string> shapes;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    const bool has_value = i + 1 < argc;
+    if (name == "--smoke") {
+      options.seconds = 0, options.shapes = smoke;
+    } else if (name == "--threads" && has_value) {
+      options.threads = std::atoi(argv[++i]);
+    } else if (name == "--seconds" && has_value) {
+      options.seconds = std::atof(argv[++i]);
+    } else if (other != nullptr && has_value && other(name, argv[i + 1])) {
+      ++i;
+    } else {
+      shapes.push_back(name);
+    }
+  }
+  if (!shapes.empty()) options.shapes = shapes;
 }
 
 // Reads whole blocks of 4 KiB and returns a sum, so that the reads are not left out.
