@@ -44,7 +44,8 @@ void ProgramRunner::run(void* stream, std::span<const BufferView> buffers, Buffe
 }
 
 std::string GeneratedLibrary::why_unsupported(const Graph& graph, const Op& op) const {
-  if (const std::optional<LibraryOp> found = library_op(op.kind)) return found->why_unsupported(graph, op);
+  if (const std::optional<LibraryOp> found = library_op(op.kind))
+    return found->why_unsupported == nullptr ? "" : found->why_unsupported(graph, op);
   return join("the gpu backend has no program for ", name_of(op.kind), "; the cpu backend may have one");
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "backends/cpu/support/along_axis_values.h"
 #include "backends/gpu/gpu_check.h"
 #include "support/graph_builder.h"
 
@@ -12,20 +13,6 @@ namespace lamina::testing {
 namespace {
 
 constexpr DataType f32 = DataType::f32, s64 = DataType::s64;
-constexpr DataType kTypes[] = {f32, DataType::bf16, DataType::f16, DataType::f64, DataType::s32,
-                               s64, DataType::u16,  DataType::u32, DataType::u64};
-
-// Numbers of both signs of which some are equal; among floats, infinities, zeros of both signs and one NaN.
-Buffer repeated_values(const LogicalTensor& tensor) {
-  Buffer buffer = buffer_for(tensor);
-  const double special[] = {std::nan(""), INFINITY, -INFINITY, 0.0, -0.0};
-  for (int64_t i = 0; i < tensor.span(); ++i) {
-    const int64_t number = i * i * 13 % 29;
-    const double value = number < 5 && is_floating(tensor.dtype) ? special[number] : static_cast<double>(number - 14) / 2;
-    store_from_double(tensor.dtype, buffer.data(), i, value);
-  }
-  return buffer;
-}
 
 // `data`: of the only input.
 ExecutableInfo expect_bits_of_the_cpu(const Backend& gpu, const Graph& graph, const Buffer& data) {
@@ -70,7 +57,7 @@ ExecutableInfo expect_running_sums(const Backend& gpu, const SumCase& c) {
 
 TEST(GpuCumSum, AddsEveryType) {
   LAMINA_GPU_OR_SKIP(gpu);
-  for (const DataType dtype : kTypes)
+  for (const DataType dtype : kTypesAlongAnAxis)
     for (const bool exclusive : {true, false})
       for (const bool reverse : {true, false})
         expect_running_sums(*gpu, {.dtype = dtype, .exclusive = exclusive, .reverse = reverse});
@@ -130,7 +117,7 @@ void expect_in_order(const Backend& gpu, const Case& c) {
 
 TEST(GpuTopK, OrdersEveryType) {
   LAMINA_GPU_OR_SKIP(gpu);
-  for (const DataType dtype : kTypes)
+  for (const DataType dtype : kTypesAlongAnAxis)
     for (const bool largest : {true, false})
       for (const int64_t k : {1, 7, 40}) expect_in_order(*gpu, {.dtype = dtype, .k = k, .largest = largest});
 }

@@ -236,8 +236,6 @@ int64_t reach(const WindowedContraction& c) {
   return longest;
 }
 
-std::string why_unsupported(const Graph&, const Op&) { return ""; }
-
 LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limits, const Language& language) {
   const WindowedContraction contraction = kernel::windowed_contraction_of(step);
   const int64_t rows = contraction.row_count(), columns = contraction.columns.extent, groups = contraction.groups.extent;
@@ -268,6 +266,6 @@ LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limi
 
 }  // namespace
 
-LibraryOp convolution_op() { return {why_unsupported, program}; }
+LibraryOp convolution_op() { return {nullptr, program}; }
 
 }  // namespace lamina::gpu

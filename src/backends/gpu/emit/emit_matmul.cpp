@@ -158,8 +158,6 @@ std::vector<int64_t> words_of(const kernel::MatmulStack& stack) {
 
 namespace {
 
-std::string why_unsupported(const Graph&, const Op&) { return ""; }
-
 LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limits, const Language& language) {
   const kernel::MatmulStack stack = kernel::collapsed(kernel::matmul_stack(step));
   const MatmulForm form = choose_form(stack, limits);
@@ -181,6 +179,6 @@ LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limi
 
 }  // namespace
 
-LibraryOp matmul_op() { return {why_unsupported, program}; }
+LibraryOp matmul_op() { return {nullptr, program}; }
 
 }  // namespace lamina::gpu

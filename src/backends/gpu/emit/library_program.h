@@ -21,7 +21,7 @@ struct LibraryProgram {
 };
 
 struct LibraryOp {
-  // Returns "" if the program runs the op, else one sentence without the op's name that says why not.
+  // Returns "" if the program runs the op, else one sentence without the op's name that says why not. Null: it always runs.
   std::string (*why_unsupported)(const Graph& graph, const Op& op);
   LibraryProgram (*program)(const kernel::LibraryStep& step, const DeviceLimits& limits, const Language& language);
 };

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "backends/cpu/library/library_check.h"
+#include "backends/cpu/support/along_axis_values.h"
 #include "interface/element.h"
 #include "support/graph_builder.h"
 
@@ -12,21 +13,6 @@ namespace lamina::testing {
 namespace {
 
 constexpr DataType f32 = DataType::f32, s64 = DataType::s64;
-constexpr DataType kTypes[] = {f32, DataType::bf16, DataType::f16, DataType::f64, DataType::s32,
-                               s64, DataType::u16,  DataType::u32, DataType::u64};
-
-// Few values, so that many are equal, with NaN, infinities and zeros of both signs among the floats.
-Buffer repeated_values(const LogicalTensor& tensor) {
-  Buffer buffer = buffer_for(tensor);
-  const double special[] = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
-                            -std::numeric_limits<double>::infinity(), 0.0, -0.0};
-  for (int64_t i = 0; i < tensor.span(); ++i) {
-    const int64_t number = i * i * 13 % 29;
-    const double value = number < 5 && is_floating(tensor.dtype) ? special[number] : static_cast<double>(number - 14) / 2;
-    store_from_double(tensor.dtype, buffer.data(), i, value);
-  }
-  return buffer;
-}
 
 struct Case {
   DataType dtype = f32;
@@ -48,7 +34,7 @@ void expect_in_order(const Case& c) {
 }
 
 TEST(TopKStep, OrdersEveryType) {
-  for (const DataType dtype : kTypes)
+  for (const DataType dtype : kTypesAlongAnAxis)
     for (const bool largest : {true, false})
       for (const int64_t k : {1, 7, 40}) expect_in_order({.dtype = dtype, .k = k, .largest = largest});
 }
@@ -100,7 +86,7 @@ void expect_running_sums(const SumCase& c) {
 }
 
 TEST(CumSumStep, AddsEveryType) {
-  for (const DataType dtype : kTypes)
+  for (const DataType dtype : kTypesAlongAnAxis)
     for (const bool exclusive : {true, false})
       for (const bool reverse : {true, false})
         expect_running_sums({.dtype = dtype, .exclusive = exclusive, .reverse = reverse});

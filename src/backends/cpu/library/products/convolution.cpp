@@ -139,9 +139,9 @@ class GeneratedConvolution final : public Primitive {
                                            .vectors = is_packed_ && like != nullptr ? like->schedule_.vectors : 0,
                                            .makes_rows = !is_read_in_place(c_),
                                            .part = WindowRows::part_of(c_)})),
-        rows_(c_, product.matrices.m, machine, schedule_.vector_bits),
-        runner_(product, machine, schedule_, use.threads, {.are_packed_ahead = is_packed_},
-                is_read_in_place(c_) ? nullptr : &rows_),
+        rows_(is_read_in_place(c_) ? nullptr
+                                   : std::make_unique<WindowRows>(c_, product.matrices.m, machine, schedule_.vector_bits)),
+        runner_(product, machine, schedule_, use.threads, {.are_packed_ahead = is_packed_}, rows_.get()),
         matrix_bytes_(has_matrix(c_) ? 0
                                      : static_cast<size_t>(
                                            bytes_of(c_.right.dtype, c_.groups.extent * c_.term_count() * c_.columns.extent))),
@@ -172,7 +172,7 @@ class GeneratedConvolution final : public Primitive {
   const WindowedContraction c_;
   const bool is_packed_;
   const ProductSchedule schedule_;
-  const WindowRows rows_;
+  const std::unique_ptr<const WindowRows> rows_;  // null: they are read in place
   const ProductRunner runner_;
   const size_t matrix_bytes_;  // of the weights of all groups, if they are copied
   const MatrixCopy copy_;
