@@ -20,7 +20,8 @@ class TileEmitter {
  public:
   TileEmitter(llvm::Module& module, const std::string& symbol, const ProductTile& tile, const Instructions& target)
       : tile_(tile),
-        f_(module, symbol, target, tile.vector_bits, tile.type, lane_bits_of(tile.type), tile.rows, tile.vectors) {}
+        f_(module, symbol, target, tile.vector_bits, tile.type, lane_bits_of(tile.type), tile.rows, tile.vectors,
+           tile.last_lanes) {}
 
   void emit() {
     src_k_ = f_.stride(1), weights_k_ = f_.stride(2);
@@ -128,8 +129,9 @@ void emit_product_tile(llvm::Module& module, const std::string& symbol, const Pr
 std::string describe(const ProductTile& tile) {
   return join("product tile of ", tile.rows, " rows and ", tile.vectors, " vectors of ", tile.vector_bits, " bits, ",
               kernel::name_of(tile.type), ", weights ", name_of(tile.weights),
-              tile.zero_point == 0 ? "" : join(" from ", tile.zero_point), tile.prefetches ? ", prefetches" : "",
-              tile.has_pointers ? ", rows by pointers" : "");
+              tile.zero_point == 0 ? "" : join(" from ", tile.zero_point),
+              tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
+              tile.prefetches ? ", prefetches" : "", tile.has_pointers ? ", rows by pointers" : "");
 }
 
 }  // namespace lamina::cpu

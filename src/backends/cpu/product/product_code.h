@@ -23,6 +23,7 @@ struct ProductTile {
   int32_t zero_point = 0;                 // of weights of u8 or s8
   int vector_bits = 512;
   int rows = 1, vectors = 1;
+  int last_lanes = 0;       // dst and the bias have only these first columns of the last vector; 0: all
   bool prefetches = false;  // the same rows of the next panel
   // `src` is a list of pointers: to each row, for the first part of k, then for the next ones. `count` is that of a part.
   bool has_pointers = false;
@@ -36,7 +37,8 @@ struct ProductStrides {
 };
 
 // sums = (continues ? dst : 0) + the chain over `count` entries of k; then dst = bias == null ? sums : sums + bias.
-// Columns of weights, bias and dst are contiguous, and there are as many as the tile's vectors have lanes.
+// Columns of weights, bias and dst are contiguous. Weights have as many as the tile's vectors have lanes, also where dst ends
+// before.
 using ProductTileFunction = void (*)(const void* src, const void* weights, void* dst, const void* bias, int64_t count,
                                      const ProductStrides* strides, int64_t continues);
 

@@ -1,6 +1,7 @@
 // What the emitters of products share: a function under construction, with loops over counts and branches.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -60,11 +61,27 @@ class ProductFunction {
   int64_t vector_bytes() const { return static_cast<int64_t>(vector->getPrimitiveSizeInBits()) / 8; }
   llvm::Value* at(llvm::Value* pointer, llvm::Value* bytes) { return b.CreateGEP(b.getInt8Ty(), pointer, bytes); }
   llvm::Value* load(llvm::Type* type, llvm::Value* pointer) { return b.CreateAlignedLoad(type, pointer, alignment()); }
+  // A vector whose first `count` lanes are in memory; the others are 0.
+  llvm::Value* load_first(int count, llvm::Value* pointer) {
+    llvm::Value* loaded = llvm::Constant::getNullValue(vector);
+    for_each_piece(count, [&](int first, int piece) {
+      llvm::Value* const part =
+          load(llvm::FixedVectorType::get(scalar, static_cast<unsigned>(piece)), element_at(pointer, first));
+      loaded = b.CreateInsertVector(vector, loaded, part, i64(first));
+    });
+    return loaded;
+  }
   // Entry `number` of an array of words of 64 bits.
   llvm::Value* word_at(llvm::Value* array, int number, llvm::Type* type) {
     return b.CreateLoad(type, b.CreateConstGEP1_64(b.getInt64Ty(), array, static_cast<uint64_t>(number)));
   }
   void store(llvm::Value* value, llvm::Value* pointer) { b.CreateAlignedStore(value, pointer, alignment()); }
+  void store_first(int count, llvm::Value* value, llvm::Value* pointer) {
+    for_each_piece(count, [&](int first, int piece) {
+      auto* const type = llvm::FixedVectorType::get(scalar, static_cast<unsigned>(piece));
+      store(b.CreateExtractVector(type, value, i64(first)), element_at(pointer, first));
+    });
+  }
   // Stored elements, as many as `type` has lanes.
   llvm::Value* load_elements(DataType dtype, llvm::Type* type, llvm::Value* pointer) {
     return b.CreateAlignedLoad(storage_for(dtype, type), pointer, alignment_of(dtype));
@@ -140,6 +157,18 @@ class ProductFunction {
 
  private:
   llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); }
+  // Powers of two, the largest first: each is one load or store.
+  template <typename Visit>
+  static void for_each_piece(int count, const Visit& visit) {
+    for (int first = 0; first < count;) {
+      const auto piece = static_cast<int>(std::bit_floor(static_cast<unsigned>(count - first)));
+      visit(first, piece);
+      first += piece;
+    }
+  }
+  llvm::Value* element_at(llvm::Value* pointer, int number) {
+    return b.CreateConstGEP1_64(scalar, pointer, static_cast<uint64_t>(number));
+  }
   llvm::Align alignment() const { return llvm::Align(scalar->getPrimitiveSizeInBits() / 8); }
   static llvm::Align alignment_of(DataType dtype) { return llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1))); }
   llvm::Type* storage_for(DataType dtype, llvm::Type* type) {
@@ -152,11 +181,12 @@ class ProductFunction {
 class TileFunction : public ProductFunction {
  public:
   TileFunction(llvm::Module& module, const std::string& symbol, const Instructions& target, int vector_bits, kernel::Type type,
-               int lane_bits, int rows, int vectors)
+               int lane_bits, int rows, int vectors, int last_lanes = 0)
       : ProductFunction(module, symbol, parameter_types(module.getContext(), "ppppwpw"), target, vector_bits, type, lane_bits),
         dst(arg(2)),
         rows_(rows),
-        vectors_(vectors) {}
+        vectors_(vectors),
+        last_lanes_(last_lanes) {}
 
   llvm::Value* dst;  // of the tile
 
@@ -185,7 +215,17 @@ class TileFunction : public ProductFunction {
  private:
   void store_all(const Values& results) {
     llvm::Value* const dst_row = stride(3);
-    for (size_t i = 0; i < sums(); ++i) store(results[i], vector_at(dst, dst_row, i));
+    for (size_t i = 0; i < sums(); ++i) {
+      llvm::Value* const at = vector_at(dst, dst_row, i);
+      if (is_whole(i))
+        store(results[i], at);
+      else
+        store_first(last_lanes_, results[i], at);
+    }
+  }
+  bool is_whole(size_t sum) const {
+    const auto vectors = static_cast<size_t>(vectors_);
+    return last_lanes_ == 0 || sum % vectors + 1 < vectors;
   }
   llvm::Value* vector_at(llvm::Value* matrix, llvm::Value* row_stride, size_t sum) {
     const auto vectors = static_cast<size_t>(vectors_);
@@ -194,11 +234,14 @@ class TileFunction : public ProductFunction {
   }
   Values loaded(llvm::Value* matrix, llvm::Value* row_stride) {
     Values values;
-    for (size_t i = 0; i < sums(); ++i) values.push_back(load(vector, vector_at(matrix, row_stride, i)));
+    for (size_t i = 0; i < sums(); ++i) {
+      llvm::Value* const at = vector_at(matrix, row_stride, i);
+      values.push_back(is_whole(i) ? load(vector, at) : load_first(last_lanes_, at));
+    }
     return values;
   }
 
-  const int rows_, vectors_;
+  const int rows_, vectors_, last_lanes_;
 };
 
 }  // namespace lamina::cpu

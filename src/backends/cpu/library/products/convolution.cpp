@@ -64,25 +64,32 @@ bool has_type_of_sums(const WindowedContraction& c) {
   return c.left.dtype == (c.sum_type() == kernel::Type::f64 ? DataType::f64 : DataType::f32);
 }
 
-// Whether left is a matrix in memory: windows of one tap inside of the image, or as large as it.
-bool is_read_in_place(const WindowedContraction& c) {
+// Windows of one tap inside of the image, or as large as it: a row is in memory.
+bool has_whole_rows(const WindowedContraction& c) {
   const auto is_inside = [](const Axis& axis) {
     return axis.divisor == 1 && axis.first == 0 && axis.lowest() == 0 && axis.highest() < axis.pixels;
   };
   return std::all_of(c.axes.begin(), c.axes.end(), is_inside) && is_uniform(terms_of(c), &Run::left) && has_type_of_sums(c);
 }
 
+// The last dims of the rows, which are a matrix in dst. Those before them are batch dims of the product.
+std::vector<Run> rows_of_product(const WindowedContraction& c) {
+  std::vector<Run> rows = rows_of(c);
+  while (!is_uniform(rows, &Run::other)) rows.erase(rows.begin());
+  return rows;
+}
+
+// Whether left is a matrix in memory, too.
+bool is_read_in_place(const WindowedContraction& c) { return has_whole_rows(c) && is_uniform(rows_of_product(c), &Run::left); }
+
 // The weights are copied to a matrix if they are none.
 bool has_matrix(const WindowedContraction& c) { return is_uniform(terms_of(c), &Run::other); }
 
-// Groups, samples and perhaps rows are the batch.
+// Groups, samples and perhaps dims of the image are the batch.
 kernel::Contraction product_of(const WindowedContraction& c) {
   const bool in_place = is_read_in_place(c);
-  std::vector<Run> rows = rows_of(c), batch;
-  while (!is_uniform(rows, &Run::other) || (in_place && !is_uniform(rows, &Run::left))) {
-    batch.push_back(rows.front());
-    rows.erase(rows.begin());
-  }
+  const std::vector<Run> all = rows_of(c), rows = rows_of_product(c);
+  const std::vector<Run> batch(all.begin(), all.end() - static_cast<std::ptrdiff_t>(rows.size()));
   kernel::MatmulStack stack;
   stack.m = extent_of(rows), stack.n = c.columns.extent, stack.k = c.term_count();
   stack.batch = {c.groups.extent};
@@ -188,8 +195,7 @@ std::unique_ptr<const Primitive> convolution(const kernel::LibraryStep& step, co
 // weights decide: an image's bits are its own.
 bool is_fast(const WindowedContraction& c) {
   const int64_t lanes = vector_bits(host_machine()) / (8 * bytes_of(c.left.dtype, 1));
-  return has_type_of_sums(c) && is_read_in_place(c) && c.inner_terms.left == 1 && c.columns.dst == 1 &&
-         c.columns.extent >= 2 * lanes;
+  return has_whole_rows(c) && c.inner_terms.left == 1 && c.columns.dst == 1 && c.columns.extent >= 2 * lanes;
 }
 
 std::unique_ptr<const Primitive> fast_convolution(const kernel::LibraryStep& step, const PrimitiveUse& use) {

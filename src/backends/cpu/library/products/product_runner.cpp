@@ -73,10 +73,10 @@ ProductRunner::ProductRunner(kernel::Contraction contraction, const Machine& mac
       dst_bytes_(bytes_of(stack_.dst.dtype, 1)),
       columns_(panel_columns(contraction_, schedule)) {
   check_types();
-  const int64_t lanes = columns_ / schedule_.vectors, rest = parts(stack_.n % columns_, lanes);
+  const int64_t rest = stack_.n % columns_;
   LAMINA_CHECK(weights_.source == nullptr || schedule_.copies_panels, kernel::print(contraction_));
-  if (stack_.n >= columns_ || rest == schedule_.vectors || weights_.source != nullptr) compile(whole_, schedule_.vectors);
-  if (rest > 0 && rest < schedule_.vectors && weights_.source == nullptr) compile(last_, static_cast<int>(rest));
+  if (stack_.n >= columns_ || weights_.source != nullptr) compile(whole_, columns_);
+  if (rest > 0 && weights_.source == nullptr) compile(last_, rest);
   compile_copies();
   plan_units();
   plan_packed_weights();
@@ -164,8 +164,10 @@ size_t ProductRunner::found_bytes() const {
          whole_lines(row_source_->made_bytes(schedule_.rows, parts));
 }
 
-void ProductRunner::compile(PanelCode& code, int vectors) const {
-  code.columns = columns_ / schedule_.vectors * vectors;
+void ProductRunner::compile(PanelCode& code, int64_t columns) const {
+  const int64_t lanes = columns_ / schedule_.vectors, vectors = parts(columns, lanes);
+  code.columns = vectors * lanes;
+  code.last_lanes = static_cast<int>(columns % lanes);
   code.tiles.resize(static_cast<size_t>(schedule_.rows) + 1);
   for (const int64_t rows : {std::min(schedule_.row_block, stack_.m), stack_.m % schedule_.row_block}) {
     if (rows == 0) continue;
@@ -173,7 +175,8 @@ void ProductRunner::compile(PanelCode& code, int vectors) const {
     compile_tile(code, rows / tiles);
     compile_tile(code, parts(rows, tiles));
   }
-  if (weights_.source == nullptr && (schedule_.copies_panels || weights_.are_packed_ahead)) compile_panel_copies(code, vectors);
+  if (weights_.source == nullptr && (schedule_.copies_panels || weights_.are_packed_ahead))
+    compile_panel_copies(code, static_cast<int>(vectors));
 }
 
 void ProductRunner::compile_panel_copies(PanelCode& code, int vectors) const {
@@ -202,13 +205,14 @@ void ProductRunner::compile_tile(PanelCode& code, int64_t rows) const {
                               .vector_bits = schedule_.vector_bits,
                               .rows = static_cast<int>(rows),
                               .vectors = static_cast<int>(code.columns * schedule_.vectors / columns_),
+                              .last_lanes = code.last_lanes,
                               .prefetches = schedule_.prefetches && reads_in_place,
                               .has_pointers = finds_rows()};
   tile = compile_code(weights_.source == nullptr ? source_of(of_floats) : weights_.source->tile(of_floats), machine_);
 }
 
 const ProductRunner::PanelCode& ProductRunner::code_of(int64_t columns) const {
-  return columns <= last_.columns ? last_ : whole_;
+  return columns < columns_ && weights_.source == nullptr ? last_ : whole_;
 }
 
 void ProductRunner::pack(const void* weights, void* packed, const Executor& executor) const {
@@ -426,8 +430,13 @@ void ProductRunner::copy_pairs(const char* from, int64_t columns, int64_t entrie
   }
 }
 
+// Register tiles of panels from a source write whole vectors.
+bool ProductRunner::has_columns_of_code(const Panel& panel) const {
+  return weights_.source == nullptr || panel.columns == columns_;
+}
+
 bool ProductRunner::is_direct(const Panel& panel) const {
-  return panel.columns == code_of(panel.columns).columns && stack_.dst.column_stride == 1 && stack_.dst.dtype == sum_type_;
+  return has_columns_of_code(panel) && stack_.dst.column_stride == 1 && stack_.dst.dtype == sum_type_;
 }
 
 ProductRunner::Sums ProductRunner::sums_of(const Unit& unit, const Rows& rows, const Panel& panel) const {
@@ -446,7 +455,7 @@ ProductRunner::Sums ProductRunner::bias_of(const Unit& unit, const Rows& rows, c
   const int64_t columns = code_of(panel.columns).columns;
   const Steps steps{bias.row_stride * bias_bytes_, bias.column_stride * bias_bytes_}, dense{columns * sum_bytes_, sum_bytes_};
   const char* const at = unit.at.bias + rows.first * steps.row + panel.first_column * steps.column;
-  if (panel.columns == columns && bias.column_stride == 1 && bias.dtype == bias_type_)
+  if (has_columns_of_code(panel) && bias.column_stride == 1 && bias.dtype == bias_type_)
     return {const_cast<char*>(at), steps.row};
   copy_bias_(at, steps, unit.bias, dense, rows.count, panel.columns);
   return {unit.bias, dense.row};

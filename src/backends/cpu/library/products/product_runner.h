@@ -102,7 +102,8 @@ class ProductRunner {
   // The code for panels of one width: register tiles by their number of rows, those that occur, the copy from the matrix, and
   // the conversion of a packed panel.
   struct PanelCode {
-    int64_t columns = 0;
+    int64_t columns = 0;  // of whole vectors
+    int last_lanes = 0;   // as in ProductTile
     std::vector<CompiledCode> tiles;
     CompiledCode copy, conversion;
   };
@@ -112,7 +113,7 @@ class ProductRunner {
   void plan_scratch();
   size_t found_bytes() const;
   void check_types() const;
-  void compile(PanelCode& code, int vectors) const;
+  void compile(PanelCode& code, int64_t columns) const;
   void compile_panel_copies(PanelCode& code, int vectors) const;
   void compile_copies();
   void compile_tile(PanelCode& code, int64_t rows) const;
@@ -145,6 +146,7 @@ class ProductRunner {
   void copy_pairs(const char* from, int64_t columns, int64_t entries, char* to) const;
   int64_t entries_of(const Unit& unit) const;
   bool finds_rows() const { return row_source_ != nullptr && !schedule_.copies_rows; }
+  bool has_columns_of_code(const Panel& panel) const;
   bool is_direct(const Panel& panel) const;
   Sums sums_of(const Unit& unit, const Rows& rows, const Panel& panel) const;
   Sums bias_of(const Unit& unit, const Rows& rows, const Panel& panel) const;
@@ -163,7 +165,7 @@ class ProductRunner {
   int64_t entries_;
   int64_t sum_bytes_, src_bytes_, weights_bytes_, bias_bytes_, dst_bytes_;  // of an entry
   int64_t columns_;                                                         // of a panel
-  PanelCode whole_, last_;                                                  // panels; the last one if it has fewer vectors
+  PanelCode whole_, last_;                                                  // panels; the last one if it has fewer columns
   MatrixCopy copy_src_, copy_weights_, copy_bias_, copy_in_, copy_out_;     // the last two: dst
   ScaledCopy scale_out_;                                                    // dst, of integers
   std::vector<Columns> column_blocks_;                                      // in the order in which threads take them
