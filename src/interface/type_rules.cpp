@@ -36,6 +36,19 @@ std::vector<DataType> floats_and_integers() {
   return types;
 }
 
+std::vector<DataType> whole_integers() {
+  std::vector<DataType> types = all_types();
+  std::erase_if(types, [](DataType type) { return !is_integer(type) || bits_of(type) < 8; });
+  return types;
+}
+
+std::vector<DataType> numbers() {
+  std::vector<DataType> types = floats_and_f64();
+  const std::vector<DataType> integers = whole_integers();
+  types.insert(types.end(), integers.begin(), integers.end());
+  return types;
+}
+
 TypeRule stays_alone(DataType alone, std::vector<std::string> variables) {
   return [alone, variables = std::move(variables)](const TypeOf& type_of) -> std::string {
     bool has_it = false;

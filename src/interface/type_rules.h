@@ -15,9 +15,11 @@ std::vector<DataType> floats_of_opset();
 std::vector<DataType> floats_and_f64();
 std::vector<DataType> all_types();  // every type but undef
 std::vector<DataType> small_floats_of(int bits);
-// The integers with which ops compute, modulo 2^bits: those of 16 bits or more. Shorter ones are quantized values.
+// The integers with which ops along an axis compute, modulo 2^bits: those of 16 bits or more.
 std::vector<DataType> computing_integers();
 std::vector<DataType> floats_and_integers();  // floats_and_f64() and these
+std::vector<DataType> whole_integers();       // the integers of a byte or more
+std::vector<DataType> numbers();              // floats_and_f64() and these
 
 using TypeOf = std::function<DataType(std::string_view)>;  // undef for a variable that no given port binds
 using TypeRule = std::function<std::string(const TypeOf&)>;

@@ -207,4 +207,12 @@ Value select(Value condition, Value then, double otherwise) {
   return then.builder->select(condition, then, constant_like(then, otherwise));
 }
 
+// Numbers from -2^(bits - 1), or 0, in steps of 2^bits.
+Value wrapped_to_byte(Value a, DataType dtype) {
+  Builder& k = *a.builder;
+  const double low = is_signed_integer(dtype) ? -128 : 0;
+  if (!is_real(a.type())) a = k.cast(k.map(MapOp::bit_and, a, k.constant(255, a.type())), Type::f32);
+  return a - k.map(MapOp::floor, (a - low) * 0x1p-8) * 256.0;
+}
+
 }  // namespace lamina::kernel

@@ -84,5 +84,7 @@ Value greater_equal(Value a, double b);
 Value less(Value a, double b);
 Value less_equal(Value a, double b);
 Value select(Value condition, Value then, double otherwise);
+// An integer, as f32 or f64 below 2^23 or as an integer of 32 bits, modulo the range of s8 or u8: f32 or f64.
+Value wrapped_to_byte(Value a, DataType dtype);
 
 }  // namespace lamina::kernel

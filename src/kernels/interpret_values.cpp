@@ -82,6 +82,20 @@ int64_t wrapped(MapOp op, Type type, int64_t a, int64_t b) {
   return wrapped_to(type, result);
 }
 
+int64_t quotient(Type type, int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  if (!is_signed_integer(type)) return static_cast<int64_t>(static_cast<uint64_t>(a) / static_cast<uint64_t>(b));
+  return b == -1 ? wrapped_to(type, 0 - static_cast<uint64_t>(a)) : a / b;
+}
+
+int64_t shifted(MapOp op, Type type, int64_t a, int64_t b) {
+  const int width = bits_of(data_type_of(type));
+  const bool is_inside = static_cast<uint64_t>(b) < static_cast<uint64_t>(width);
+  if (op == MapOp::shift_left) return is_inside ? wrapped_to(type, static_cast<uint64_t>(a) << b) : 0;
+  if (is_signed_integer(type)) return a >> (is_inside ? b : width - 1);
+  return is_inside ? static_cast<int64_t>(static_cast<uint64_t>(a) >> b) : 0;
+}
+
 template <typename T>
 bool compare(MapOp op, T a, T b) {
   switch (op) {
@@ -137,6 +151,12 @@ Scalar map_integer(const Node& node, Type type, std::span<const Scalar> operands
     case MapOp::subtract:
     case MapOp::multiply:
     case MapOp::negate: return integer_scalar(wrapped(node.op, type, a, b));
+    case MapOp::divide: return integer_scalar(quotient(type, a, b));
+    case MapOp::bit_and: return integer_scalar(a & b);
+    case MapOp::bit_or: return integer_scalar(a | b);
+    case MapOp::bit_xor: return integer_scalar(a ^ b);
+    case MapOp::shift_left:
+    case MapOp::shift_right: return integer_scalar(shifted(node.op, type, a, b));
     case MapOp::maximum: return integer_scalar(compare_integers(MapOp::greater, type, a, b) ? a : b);
     case MapOp::minimum: return integer_scalar(compare_integers(MapOp::less, type, a, b) ? a : b);
     case MapOp::equal:

@@ -135,7 +135,7 @@ int operand_count(const Node& node) {
 
 namespace {
 
-enum class Takes { number, real, value, boolean, s64, long_integer, choice };
+enum class Takes { number, real, value, boolean, s64, integer, long_integer, choice };
 enum class Gives { same, boolean, chosen };
 
 struct MapFacts {
@@ -161,6 +161,7 @@ bool accepts(Takes takes, Type type) {
     case Takes::real: return is_real(type);
     case Takes::boolean: return type == Type::boolean;
     case Takes::s64: return type == Type::s64;
+    case Takes::integer: return is_integer(type);
     case Takes::long_integer: return is_integer(type) && bits_of(data_type_of(type)) == 64;
     case Takes::value:
     case Takes::choice: return true;

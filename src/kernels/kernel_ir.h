@@ -20,7 +20,7 @@ namespace lamina::kernel {
 
 // The types of arithmetic, each a data type. Values of the other data types (floats of 16 and 8 bits, integers of 8 and 4) are
 // computed in f32, and are converted only by loads and stores. Integers wrap around.
-#define LAMINA_KERNEL_TYPES(use) use(f32) use(f64) use(s32) use(s64) use(boolean) use(u16) use(u32) use(u64)
+#define LAMINA_KERNEL_TYPES(use) use(f32) use(f64) use(s32) use(s64) use(boolean) use(u16) use(u32) use(u64) use(s16)
 
 enum class Type {
 #define LAMINA_ENUMERATOR(name) name,

@@ -28,6 +28,11 @@ int operations_of(MapOp op) {
     case MapOp::greater_equal:
     case MapOp::logical_and:
     case MapOp::logical_not:
+    case MapOp::bit_and:
+    case MapOp::bit_or:
+    case MapOp::bit_xor:
+    case MapOp::shift_left:
+    case MapOp::shift_right:
     case MapOp::select:
     case MapOp::cast:
     case MapOp::cast_to_odd:

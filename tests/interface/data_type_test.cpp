@@ -25,10 +25,10 @@ uint32_t stored(DataType type, double value) {
 
 double loaded(DataType type, uint32_t bits) { return load_as_double(type, &bits, 0); }
 
-constexpr std::array<DataType, 16> kStorable{DataType::f16,     DataType::bf16,    DataType::f32, DataType::s32,
-                                             DataType::s8,      DataType::u8,      DataType::f64, DataType::boolean,
-                                             DataType::f8_e5m2, DataType::f8_e4m3, DataType::s4,  DataType::u4,
-                                             DataType::s64,     DataType::u16,     DataType::u32, DataType::u64};
+constexpr std::array<DataType, 17> kStorable{
+    DataType::f16, DataType::bf16,    DataType::f32,     DataType::s32,     DataType::s8, DataType::u8,
+    DataType::f64, DataType::boolean, DataType::f8_e5m2, DataType::f8_e4m3, DataType::s4, DataType::u4,
+    DataType::s64, DataType::u16,     DataType::u32,     DataType::u64,     DataType::s16};
 
 TEST(DataType, NamesReadBack) {
   for (DataType type : kStorable) EXPECT_EQ(data_type_from_name(name_of(type)), type);

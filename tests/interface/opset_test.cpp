@@ -221,21 +221,25 @@ TEST_F(Opset, DocumentedAndSeenTypesAreAccepted) {
 
 // Besides f64, these ops accept the integers that frameworks use for positions and masks.
 TEST_F(Opset, F64IsTheOnlyTypeAddedToComputingOps) {
-  const std::vector<DataType> integers = computing_integers();
+  const std::vector<DataType> integers = whole_integers(), small = small_floats_of(8);
   const std::set<DataType> computed(integers.begin(), integers.end());
   std::set<DataType> with_boolean = computed;
   with_boolean.insert(DataType::boolean);
+  std::set<DataType> converted = with_boolean;
+  converted.insert(small.begin(), small.end());
   const std::map<std::string, std::set<DataType>> own_types{
       {"Add", computed},
       {"Subtract", computed},
       {"Multiply", computed},
+      {"Divide", computed},
+      {"Select", with_boolean},
       {"Maximum", computed},
       {"Minimum", computed},
       {"GreaterEqual", computed},
       {"LayerNorm", {DataType::f16}},  // gamma, beta and statistics may have the data's type
       {"LayerNormBackward", {DataType::f16}},
       {"GroupNorm", {DataType::f16}},
-      {"TypeCast", with_boolean}};
+      {"TypeCast", converted}};
   for_each_op([&](const json& entry, const OpSchema& schema) {
     const auto added = own_types.find(entry["kind"].get<std::string>());
     if (kAnyType.contains(entry["kind"].get<std::string>())) return;

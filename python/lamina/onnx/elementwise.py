@@ -55,14 +55,35 @@ def folded(kind: str) -> Rule:
     return rule
 
 
-def divide(node: Node) -> Any:
-    """Quotients of integers of up to 32 bits are cut off: f64 holds enough bits of them."""
-    left, right = node.tensor(0), node.tensor(1)
-    if left.dtype in FLOATS or left.dtype != right.dtype:
-        return _of_one_type(node, "Divide", left, right)
-    if left.dtype not in ("s32", "u16", "u32"):
-        raise Unfit(f"elements of {left.dtype}")
-    return node.cast(node.op("Divide", [node.cast(left, "f64"), node.cast(right, "f64")]), left.dtype)
+def modulo(node: Node) -> Any:
+    """x - y * (x / y) without the fraction of the quotient: the remainder has the sign of x, or of y if fmod is 0."""
+    x, y = node.tensor(0), node.tensor(1)
+    rest = _remainder(node, x, y)
+    if node.attribute("fmod", 0) or x.dtype.startswith("u"):
+        return rest
+    zero = node.scalar(0, x)
+    differ = node.op("NotEqual", [node.op("Less", [rest, zero]), node.op("Less", [y, zero])])
+    moves = node.op("LogicalAnd", [differ, node.op("NotEqual", [rest, zero])])
+    return node.op("Select", [moves, _of_one_type(node, "Add", rest, y), rest])
+
+
+def _remainder(node: Node, x: Any, y: Any) -> Any:
+    if x.dtype != y.dtype:
+        raise Unfit(f"elements of {x.dtype} and {y.dtype}")
+    if x.dtype in FLOATS:
+        raise Unfit(f"elements of {x.dtype}, allowed is integers")
+    return node.op("Subtract", [x, node.op("Multiply", [node.op("Divide", [x, y]), y])])
+
+
+def shift(node: Node) -> Any:
+    return _of_one_type(node, "ShiftLeft" if node.attribute("direction", "") == "LEFT" else "ShiftRight", node.tensor(0), node.tensor(1))
+
+
+def bitwise_not(node: Node) -> Any:
+    x = node.tensor(0)
+    if x.dtype in FLOATS:
+        raise Unfit(f"elements of {x.dtype}, allowed is integers")
+    return node.op("Subtract", [node.op("Subtract", [node.op("Subtract", [x, x]), node.scalar(1, x)]), x])  # -1 - x
 
 
 def mean(node: Node) -> Any:
@@ -256,10 +277,6 @@ def cast(node: Node) -> Any:
 def _cast(node: Node, x: Any, to: str) -> Any:
     if x.dtype == to:
         return node.copy(x)
-    if to in ("s8", "u8"):  # the fraction is cut off; what is out of range is not defined
-        return node.op("Quantize", [node.op("Trunc", [node.cast(x, "f32")])], dtype=to, scales=[1.0], zps=[0])
-    if x.dtype in ("s8", "u8"):
-        return node.cast(node.op("Dequantize", [x], scales=[1.0], zps=[0]), to)
     return node.cast(x, to)
 
 
@@ -269,7 +286,6 @@ def cast_like(node: Node) -> Any:
 
 def where(node: Node) -> Any:
     condition, left, right = (node.tensor(i) for i in range(3))
-    node.floating(left, right)
     known = all(t.shape is not None and None not in t.shape for t in (condition, left, right))
     if known:  # the condition broadcasts to the values, but not the values to the condition
         shape = numpy.broadcast_shapes(condition.shape, left.shape, right.shape)
@@ -319,10 +335,11 @@ RULES = {
     "HardSigmoid": unary("HardSigmoid", alpha=("alpha", 0.2), beta=("beta", 0.5)), "Gelu": gelu, "Neg": negative, "Sign": unary("Sign"), "Tan": tangent,
     "Sinh": hyperbolic("Subtract"), "Cosh": hyperbolic("Add"),
     "Floor": rounded("Greater", "Subtract"), "Ceil": rounded("Less", "Add"), "Erf": erf, "IsNaN": is_nan,
-    "Add": binary("Add"), "Sub": binary("Subtract"), "Mul": binary("Multiply"), "Div": divide, "Pow": power,
+    "Add": binary("Add"), "Sub": binary("Subtract"), "Mul": binary("Multiply"), "Div": binary("Divide"), "Mod": modulo, "BitShift": shift,
+    "BitwiseAnd": binary("BitwiseAnd"), "BitwiseOr": binary("BitwiseOr"), "BitwiseXor": binary("BitwiseXor"), "BitwiseNot": bitwise_not, "Pow": power,
     "Max": folded("Maximum"), "Min": folded("Minimum"), "Sum": folded("Add"), "Mean": mean, "Clip": clip, "PRelu": prelu, "Where": where,
     "Less": compare("Less"), "LessOrEqual": compare("LessEqual"), "Greater": compare("Greater"), "GreaterOrEqual": compare("GreaterEqual"),
-    "Equal": compare("Equal"), "And": compare("LogicalAnd"), "Or": compare("LogicalOr"), "Not": lambda node: node.op("LogicalNot", [node.tensor(0)]),
+    "Equal": compare("Equal"), "And": compare("LogicalAnd"), "Or": compare("LogicalOr"), "Xor": compare("NotEqual"), "Not": lambda node: node.op("LogicalNot", [node.tensor(0)]),
     "Softmax": softmax("SoftMax"), "LogSoftmax": softmax("LogSoftmax"), "Cast": cast, "CastLike": cast_like, "Constant": constant,
     "Identity": identity, "Dropout": dropout,
     "Atan": arcus(lambda node, x: node.op("Atan2", [x, node.scalar(1, x)])),

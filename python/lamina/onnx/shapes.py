@@ -264,7 +264,6 @@ def space_to_depth(node: Node) -> Any:
 def trilu(node: Node) -> Any:
     """Elements outside the triangle become 0, including NaN and infinities."""
     x, k = node.tensor(0), int(node.known(1).flat[0]) if node.has(1) else 0
-    node.floating(x)
     shape = node.shape(x)
     inside = numpy.triu(numpy.ones(shape[-2:], bool), k) if node.attribute("upper", 1) else numpy.tril(numpy.ones(shape[-2:], bool), k)
     return node.op("Select", [node.array(inside, "boolean"), x, node.scalar(0, x)])

@@ -1,4 +1,5 @@
 // Ops of two or three tensors with NumPy broadcasting, and the bias ops.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -29,16 +30,24 @@ bool are_integers(const OpRun& run) {
   return is_integer(run.in(0).dtype) && run.in(0).dtype == run.in(1).dtype && run.in(0).dtype == run.out(0).dtype;
 }
 
-template <double (*Formula)(double, double), uint64_t (*OfIntegers)(uint64_t, uint64_t)>
-void arithmetic(const OpRun& run) {
-  if (!are_integers(run)) return map(run, Formula);
+// The same of integers, given as their bits, for formulas that depend on the type.
+template <uint64_t (*Formula)(DataType, uint64_t, uint64_t)>
+void map_integers(const OpRun& run) {
   const Tensor &a = run.in(0), &b = run.in(1);
   Tensor& dst = run.out(0);
   prepare_integers(dst);
   const Dims from_a = broadcast_strides(a.shape, dst.shape), from_b = broadcast_strides(b.shape, dst.shape);
   for_each_offset_parallel<3>(dst.shape, {dense_strides(dst.shape), from_a, from_b}, [&](const auto& at) {
-    set_integer(dst, at[0], OfIntegers(integer_at(a, at[1]), integer_at(b, at[2])));
+    set_integer(dst, at[0], Formula(a.dtype, integer_at(a, at[1]), integer_at(b, at[2])));
   });
+}
+
+template <double (*Formula)(double, double), uint64_t (*OfIntegers)(DataType, uint64_t, uint64_t)>
+void arithmetic(const OpRun& run) {
+  if (are_integers(run))
+    map_integers<OfIntegers>(run);
+  else
+    map(run, Formula);
 }
 
 // Whether Compare holds for two long integers of this type, given as their bits.
@@ -72,9 +81,30 @@ void one_of_both(const OpRun& run) {
   });
 }
 
-uint64_t long_sum(uint64_t a, uint64_t b) { return a + b; }
-uint64_t long_difference(uint64_t a, uint64_t b) { return a - b; }
-uint64_t long_product(uint64_t a, uint64_t b) { return a * b; }
+uint64_t integer_sum(DataType, uint64_t a, uint64_t b) { return a + b; }
+uint64_t integer_difference(DataType, uint64_t a, uint64_t b) { return a - b; }
+uint64_t integer_product(DataType, uint64_t a, uint64_t b) { return a * b; }
+uint64_t shared_bits(DataType, uint64_t a, uint64_t b) { return a & b; }
+uint64_t all_bits(DataType, uint64_t a, uint64_t b) { return a | b; }
+uint64_t differing_bits(DataType, uint64_t a, uint64_t b) { return a ^ b; }
+
+// Without the fraction. The one overflow wraps around.
+uint64_t integer_quotient(DataType dtype, uint64_t a, uint64_t b) {
+  if (b == 0) return 0;
+  if (!is_signed_integer(dtype)) return a / b;
+  if (b == ~uint64_t{0}) return 0 - a;
+  return static_cast<uint64_t>(static_cast<int64_t>(a) / static_cast<int64_t>(b));
+}
+
+uint64_t shifted_left(DataType dtype, uint64_t a, uint64_t count) {
+  return count < static_cast<uint64_t>(bits_of(dtype)) ? a << count : 0;
+}
+
+uint64_t shifted_right(DataType dtype, uint64_t a, uint64_t count) {
+  const uint64_t moved = std::min<uint64_t>(count, 63);
+  if (is_signed_integer(dtype)) return static_cast<uint64_t>(static_cast<int64_t>(a) >> moved);
+  return count < static_cast<uint64_t>(bits_of(dtype)) ? a >> count : 0;
+}
 double logical_and(double a, double b) { return a != 0 && b != 0 ? 1 : 0; }
 double logical_or(double a, double b) { return a != 0 || b != 0 ? 1 : 0; }
 
@@ -101,8 +131,14 @@ void select(const OpRun& run) {
   Tensor& dst = run.out("dst");
   const Dims from_cond = broadcast_strides(cond.shape, dst.shape);
   const Dims from_yes = broadcast_strides(yes.shape, dst.shape), from_no = broadcast_strides(no.shape, dst.shape);
-  for_each_offset_parallel<4>(dst.shape, {dense_strides(dst.shape), from_cond, from_yes, from_no},
-                              [&](const auto& at) { dst[at[0]] = cond[at[1]] != 0 ? yes[at[2]] : no[at[3]]; });
+  prepare_integers(dst);
+  for_each_offset_parallel<4>(dst.shape, {dense_strides(dst.shape), from_cond, from_yes, from_no}, [&](const auto& at) {
+    const bool first = cond[at[1]] != 0;
+    if (is_long_integer(dst.dtype))
+      set_integer(dst, at[0], first ? integer_at(yes, at[2]) : integer_at(no, at[3]));
+    else
+      dst[at[0]] = first ? yes[at[2]] : no[at[3]];
+  });
 }
 
 void bias_add(const OpRun& run) {
@@ -125,10 +161,10 @@ void bias_add_backward(const OpRun& run) {
 }  // namespace
 
 Evaluators binary_evaluators() {
-  return {{OpKind::Add, arithmetic<sum, long_sum>},
-          {OpKind::Subtract, arithmetic<difference, long_difference>},
-          {OpKind::Multiply, arithmetic<product, long_product>},
-          {OpKind::Divide, map_by<quotient>},
+  return {{OpKind::Add, arithmetic<sum, integer_sum>},
+          {OpKind::Subtract, arithmetic<difference, integer_difference>},
+          {OpKind::Multiply, arithmetic<product, integer_product>},
+          {OpKind::Divide, arithmetic<quotient, integer_quotient>},
           {OpKind::Maximum, one_of_both<maximum, std::greater<>>},
           {OpKind::Minimum, one_of_both<minimum, std::less<>>},
           {OpKind::Atan2, map_by<angle>},
@@ -139,6 +175,11 @@ Evaluators binary_evaluators() {
           {OpKind::LessEqual, compare<std::less_equal<>>},
           {OpKind::Greater, compare<std::greater<>>},
           {OpKind::GreaterEqual, compare<std::greater_equal<>>},
+          {OpKind::BitwiseAnd, map_integers<shared_bits>},
+          {OpKind::BitwiseOr, map_integers<all_bits>},
+          {OpKind::BitwiseXor, map_integers<differing_bits>},
+          {OpKind::ShiftLeft, map_integers<shifted_left>},
+          {OpKind::ShiftRight, map_integers<shifted_right>},
           {OpKind::LogicalAnd, map_by<logical_and>},
           {OpKind::LogicalOr, map_by<logical_or>},
           {OpKind::LogicalNot, logical_not},

@@ -60,16 +60,32 @@ OpSchema mixed_binary(OpKind kind, std::string formula, const std::vector<DataTy
 
 // As mixed_binary, and also with integers, which wrap around.
 OpSchema arithmetic(OpKind kind, std::string formula, OpTraits traits = {}) {
-  OpSchema schema = mixed_binary(kind, std::move(formula), floats_and_integers(), traits);
+  OpSchema schema = mixed_binary(kind, std::move(formula), numbers(), traits);
   schema.type_rule_text =
       "any mix of floats and s32; f64 and every other integer with its own type only; integers alone wrap around";
+  return schema;
+}
+
+// An op on the bits of integers.
+OpSchema bitwise(OpKind kind, std::string formula, OpTraits traits = {}) {
+  OpSchema schema = binary(kind, std::move(formula), traits);
+  schema.types = {{"T", whole_integers()}};
+  schema.error = 0;
+  return schema;
+}
+
+// The number of bits by which an integer is shifted.
+OpSchema shift(OpKind kind, std::string formula) {
+  OpSchema schema = bitwise(kind, std::move(formula));
+  schema.inputs[1].meaning = "the number of bits; negative ones count as the width of the type or more";
+  schema.inputs[1].domain = always(suits(0, 9));
   return schema;
 }
 
 // The result is one of both values.
 OpSchema selection(OpKind kind, std::string formula) {
   OpSchema schema = of_values(around_zero(), binary(kind, std::move(formula), kCommutative));
-  schema.types = {{"T", floats_and_integers()}};
+  schema.types = {{"T", numbers()}};
   schema.error = 0;
   return schema;
 }
@@ -154,9 +170,12 @@ LAMINA_SCHEMA(Subtract) { return of_values(around_zero(), arithmetic(OpKind::Sub
 LAMINA_SCHEMA(Multiply) { return of_values(factor(), arithmetic(OpKind::Multiply, "dst = src_0 * src_1", kCommutative)); }
 
 LAMINA_SCHEMA(Divide) {
-  OpSchema schema =
-      of_values(around_zero(), mixed_binary(OpKind::Divide, "dst = src_0 / src_1", floats_and_f64(), {.jumps = true}));
+  OpSchema schema = of_values(
+      around_zero(), arithmetic(OpKind::Divide, "dst = src_0 / src_1; of integers without the fraction, and 0 where src_1 is 0",
+                                {.jumps = true}));
   schema.inputs[1].domain = divisor();
+  schema.check_types = all_of({schema.check_types, stays_alone(DataType::s32, {"T1", "T2", "T3"})});
+  schema.type_rule_text = "any mix of floats; f64 and every integer with its own type only; integers wrap around";
   return schema;
 }
 
@@ -178,25 +197,35 @@ LAMINA_SCHEMA(SquaredDifference) {
   return schema;
 }
 
-LAMINA_SCHEMA(GreaterEqual) { return comparison(OpKind::GreaterEqual, "dst = src_0 >= src_1", floats_and_integers()); }
+LAMINA_SCHEMA(GreaterEqual) { return comparison(OpKind::GreaterEqual, "dst = src_0 >= src_1", numbers()); }
 
-LAMINA_SCHEMA(Greater) { return comparison(OpKind::Greater, "dst = src_0 > src_1", floats_and_integers()); }
+LAMINA_SCHEMA(Greater) { return comparison(OpKind::Greater, "dst = src_0 > src_1", numbers()); }
 
-LAMINA_SCHEMA(LessEqual) { return comparison(OpKind::LessEqual, "dst = src_0 <= src_1", floats_and_integers()); }
+LAMINA_SCHEMA(LessEqual) { return comparison(OpKind::LessEqual, "dst = src_0 <= src_1", numbers()); }
 
-LAMINA_SCHEMA(Less) { return comparison(OpKind::Less, "dst = src_0 < src_1", floats_and_integers()); }
+LAMINA_SCHEMA(Less) { return comparison(OpKind::Less, "dst = src_0 < src_1", numbers()); }
 
-LAMINA_SCHEMA(Equal) {
-  return comparison(OpKind::Equal, "dst = src_0 == src_1; NaN equals no value", with_boolean(floats_and_integers()));
-}
+LAMINA_SCHEMA(Equal) { return comparison(OpKind::Equal, "dst = src_0 == src_1; NaN equals no value", with_boolean(numbers())); }
 
 LAMINA_SCHEMA(NotEqual) {
-  return comparison(OpKind::NotEqual, "dst = src_0 != src_1; NaN equals no value", with_boolean(floats_and_integers()));
+  return comparison(OpKind::NotEqual, "dst = src_0 != src_1; NaN equals no value", with_boolean(numbers()));
 }
 
 LAMINA_SCHEMA(LogicalAnd) { return logical(OpKind::LogicalAnd, "dst = src_0 and src_1", kCommutative); }
 
 LAMINA_SCHEMA(LogicalOr) { return logical(OpKind::LogicalOr, "dst = src_0 or src_1", kCommutative); }
+
+LAMINA_SCHEMA(BitwiseAnd) { return bitwise(OpKind::BitwiseAnd, "dst = the bits that src_0 and src_1 share", kCommutative); }
+
+LAMINA_SCHEMA(BitwiseOr) { return bitwise(OpKind::BitwiseOr, "dst = the bits of src_0 and of src_1", kCommutative); }
+
+LAMINA_SCHEMA(BitwiseXor) {
+  return bitwise(OpKind::BitwiseXor, "dst = the bits in which src_0 and src_1 differ", kCommutative);
+}
+
+LAMINA_SCHEMA(ShiftLeft) { return shift(OpKind::ShiftLeft, "dst = src_0 * 2^src_1, whose upper bits are lost"); }
+
+LAMINA_SCHEMA(ShiftRight) { return shift(OpKind::ShiftRight, "dst = src_0 / 2^src_1, rounded down"); }
 
 LAMINA_SCHEMA(LogicalNot) {
   return {.kind = OpKind::LogicalNot,
@@ -218,7 +247,7 @@ LAMINA_SCHEMA(Select) {
                      within(around_zero(), port("src_0", "T2")), within(around_zero(), port("src_1", "T2"))},
           .outputs = {port("dst", "T2", "the broadcast shape of src_0 and src_1")},
           .attributes = {auto_broadcast()},
-          .types = {{"T1", {DataType::boolean}}, {"T2", floats_and_f64()}},
+          .types = {{"T1", {DataType::boolean}}, {"T2", with_boolean(numbers())}},
           .infer_shapes = select_shapes,
           .inplace = {{"src_0", "dst"}},
           .error = 0};

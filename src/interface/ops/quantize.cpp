@@ -173,18 +173,21 @@ void check_dynamic(const OpView& view) {
 
 LAMINA_SCHEMA(TypeCast) {
   OpSchema schema = like_src(OpKind::TypeCast, "dst = src in another type");
-  std::vector<DataType> types = floats_and_integers();
+  std::vector<DataType> types = numbers();
+  const std::vector<DataType> bytes = small_floats_of(8);
+  types.insert(types.end(), bytes.begin(), bytes.end());
   types.push_back(DataType::boolean);
   schema.types = {{"T1", types}, {"T2", types}};
   schema.check_types = [](const TypeOf& type_of) -> std::string {
     const DataType from = type_of("T1");
     const DataType to = type_of("T2");
     if (from == to) return "two different types";
-    const auto narrow = [](DataType type) { return type == DataType::bf16 || type == DataType::f16; };
-    return narrow(from) && narrow(to) ? "anything but bf16 to f16 and f16 to bf16" : "";
+    const auto narrow = [](DataType type) { return is_floating(type) && bits_of(type) <= 16; };
+    return narrow(from) && narrow(to) ? "no float of 16 or 8 bits to another one" : "";
   };
   schema.type_rule_text =
-      "two different types; not bf16 to f16 or back. To an integer: fractions are cut off, values outside of its range "
+      "two different types; not a float of 16 or 8 bits to another one. To an integer: fractions are cut off, values outside "
+      "of its range "
       "become its nearest end, NaN becomes 0; other integers wrap around; boolean is 1 for all values but 0";
   schema.traits = {.copies = true, .converts = true};
   return schema;

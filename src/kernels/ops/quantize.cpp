@@ -111,11 +111,21 @@ Value rounded(Value src, DataType to) {
   return k.round_to(bits_of(data_type_of(src.type())) == 64 ? k.cast_to_odd(src) : k.cast(src, Type::f64), to);
 }
 
+// An integer of a byte from a value of another type. A reader in the same kernel sees what a store keeps of it.
+Value as_byte(Value src, DataType from, DataType to) {
+  Builder& k = *src.builder;
+  if (src.type() == Type::boolean) return src;
+  if (is_integer(from)) return wrapped_to_byte(k.cast(src, is_byte_integer(from) ? src.type() : Type::s32), to);
+  return k.round_to(cut_off(src), to);
+}
+
 // The user asked for the rounding of a cast, so its readers in the same kernel see the rounded value.
 void type_cast(OpLowering& op) {
-  const Value src = op.in_as_is(0);
-  const DataType dtype = op.output_tensor(0).dtype;
+  const DataType from = op.input_tensor(0).dtype, dtype = op.output_tensor(0).dtype;
+  Value src = op.in_as_is(0);
+  if (is_byte_integer(dtype)) return op.out(0, as_byte(src, from, dtype));
   const Type to = compute_type(dtype);
+  if (is_byte_integer(from) && is_integer(to)) src = op.k.cast(src, Type::s32);  // from there it wraps around
   if (is_narrow(dtype)) return op.out(0, rounded(src, dtype));
   op.out(0, is_real(src.type()) && is_integer(to) ? cut_off(src) : src);
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "interface/type_rules.h"
 #include "support/op_builder.h"
 #include "support/valid_op.h"
 
@@ -104,7 +105,8 @@ TEST(BinarySchemas, AddAndSubtractTakeAnyMix) {
   }
   EXPECT_EQ(error(OpKind::Multiply, bf16, bf16, f32), "");
   EXPECT_EQ(error(OpKind::Divide, bf16, f32, bf16), "");
-  EXPECT_THAT(error(OpKind::Divide, s32, s32, s32), HasSubstr("input src_0 is s32, allowed is f32, bf16, f16, f64"));
+  EXPECT_EQ(error(OpKind::Divide, s32, s32, s32), "");
+  EXPECT_THAT(error(OpKind::Divide, s32, f32, f32), HasSubstr("s32 with s32 only"));
   EXPECT_THAT(error(OpKind::Maximum, f32, bf16, f32), HasSubstr("input src_1 is bf16, allowed is f32, the type of src_0"));
 }
 
@@ -177,7 +179,7 @@ TEST(PReLUSchemas, TheSlopeIsPerChannelOrBroadcasts) {
 }
 
 TEST(BinarySchemas, ArithmeticTakesIntegersAndLongOnesAmongThemselves) {
-  for (const OpKind kind : {OpKind::Add, OpKind::Subtract, OpKind::Multiply}) {
+  for (const OpKind kind : {OpKind::Add, OpKind::Subtract, OpKind::Multiply, OpKind::Divide}) {
     const auto error = [&](DataType a, DataType b, DataType dst) {
       return error_of(OpBuilder(kind).input("src_0", a).input("src_1", b).output("dst", dst));
     };
@@ -185,7 +187,7 @@ TEST(BinarySchemas, ArithmeticTakesIntegersAndLongOnesAmongThemselves) {
     EXPECT_EQ(error(DataType::s32, DataType::s32, DataType::s32), "");
     EXPECT_THAT(error(DataType::s64, DataType::f32, DataType::f32), HasSubstr("s64 with s64 only"));
     EXPECT_THAT(error(DataType::s64, DataType::s64, DataType::s32), HasSubstr("s64 with s64 only"));
-    for (const DataType type : {DataType::u16, DataType::u32, DataType::u64}) {
+    for (const DataType type : {DataType::u8, DataType::s8, DataType::s16, DataType::u16, DataType::u32, DataType::u64}) {
       EXPECT_EQ(error(type, type, type), "");
       EXPECT_THAT(error(type, type, DataType::s32), HasSubstr(join(name_of(type), " with ", name_of(type), " only")));
     }
@@ -205,6 +207,18 @@ TEST(BinarySchemas, ComparisonsTakeNumbersAndGiveBooleans) {
   }
 }
 
+TEST(BinarySchemas, BitsAreThoseOfIntegersOfOneType) {
+  for (const OpKind kind : {OpKind::BitwiseAnd, OpKind::BitwiseOr, OpKind::BitwiseXor, OpKind::ShiftLeft, OpKind::ShiftRight}) {
+    const auto error = [&](DataType a, DataType b) {
+      return error_of(OpBuilder(kind).input("src_0", a, Dims{4, 1}).input("src_1", b, Dims{3}).output("dst", a));
+    };
+    for (const DataType type : whole_integers()) EXPECT_EQ(error(type, type), "") << name_of(kind) << name_of(type);
+    EXPECT_THAT(error(f32, f32), HasSubstr("input src_0 is f32"));
+    EXPECT_THAT(error(DataType::s4, DataType::s4), HasSubstr("input src_0 is s4"));
+    EXPECT_THAT(error(s32, DataType::s64), HasSubstr("allowed is s32, the type of src_0"));
+  }
+}
+
 TEST(BinarySchemas, LogicIsOfBooleans) {
   for (const OpKind kind : {OpKind::LogicalAnd, OpKind::LogicalOr})
     EXPECT_THAT(error_of(OpBuilder(kind).input("src_0", f32).input("src_1", f32).output("dst", f32)), HasSubstr("boolean"));
@@ -214,7 +228,8 @@ TEST(BinarySchemas, LogicIsOfBooleans) {
 }
 
 TEST(TypeCastSchema, CastsFromAndToIntegersAndBooleans) {
-  for (const DataType integer : {DataType::s32, DataType::s64, DataType::u16, DataType::u32, DataType::u64, DataType::boolean})
+  for (const DataType integer : {DataType::s32, DataType::s64, DataType::s16, DataType::u8, DataType::s8, DataType::u16,
+                                 DataType::u32, DataType::u64, DataType::boolean})
     for (const DataType other :
          {f32, DataType::bf16, DataType::f64, DataType::s32, DataType::s64, DataType::u64, DataType::boolean}) {
       const bool legal = integer != other;
@@ -231,8 +246,8 @@ TEST(TypeCastSchema, CastsBetweenDifferentFloats) {
        {std::pair{f32, bf16}, {bf16, f32}, {f16, f32}, {f32, f16}, {f64, f32}, {f32, f64}, {f64, bf16}})
     EXPECT_EQ(error(from, to), "");
   EXPECT_THAT(error(f32, f32), HasSubstr("allowed is two different types"));
-  EXPECT_THAT(error(bf16, f16), HasSubstr("anything but bf16 to f16"));
-  EXPECT_THAT(error(f16, bf16), HasSubstr("anything but bf16 to f16"));
+  EXPECT_THAT(error(bf16, f16), HasSubstr("no float of 16 or 8 bits to another one"));
+  EXPECT_THAT(error(f16, bf16), HasSubstr("no float of 16 or 8 bits to another one"));
 }
 
 OpBuilder dropout() {

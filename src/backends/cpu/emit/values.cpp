@@ -195,6 +195,28 @@ static bool is_below_its_maximum(const kernel::Kernel& kernel, NodeIndex index) 
          maximum.operands[0] == difference.operands[0];
 }
 
+// Of integers, cut off and modulo the type; 0 where b is 0. A processor may fault on divisors of 0 and on the one overflow,
+// by -1, so that these divide by 1.
+static llvm::Value* integer_quotient(llvm::IRBuilder<>& b, llvm::Value* x, llvm::Value* y, bool is_signed) {
+  llvm::Value *const zero = llvm::Constant::getNullValue(y->getType()), *const one = llvm::ConstantInt::get(y->getType(), 1);
+  llvm::Value* const is_zero = b.CreateICmpEQ(y, zero);
+  if (!is_signed) return b.CreateSelect(is_zero, zero, b.CreateUDiv(x, b.CreateSelect(is_zero, one, y)));
+  llvm::Value* const negates = b.CreateICmpEQ(y, llvm::Constant::getAllOnesValue(y->getType()));
+  llvm::Value* const quotient = b.CreateSDiv(x, b.CreateSelect(b.CreateOr(is_zero, negates), one, y));
+  return b.CreateSelect(is_zero, zero, b.CreateSelect(negates, b.CreateNeg(x), quotient));
+}
+
+// A shift by the width or more moves all bits out.
+static llvm::Value* shifted(llvm::IRBuilder<>& b, MapOp op, llvm::Value* x, llvm::Value* count, bool is_signed) {
+  llvm::Type* const type = x->getType();
+  llvm::Constant *const zero = llvm::Constant::getNullValue(type), *const last = llvm::ConstantInt::get(
+                                                                       type, type->getScalarSizeInBits() - 1);
+  llvm::Value* const inside = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, count, last);
+  if (op == MapOp::shift_right && is_signed) return b.CreateAShr(x, inside);
+  llvm::Value* const moved = op == MapOp::shift_left ? b.CreateShl(x, inside) : b.CreateLShr(x, inside);
+  return b.CreateSelect(b.CreateICmpUGT(count, last), zero, moved);
+}
+
 llvm::Value* Values::map_value(const Node& n, ValueList operands) {
   using Predicate = llvm::CmpInst::Predicate;
   llvm::Value* const a = operands[0];
@@ -207,11 +229,16 @@ llvm::Value* Values::map_value(const Node& n, ValueList operands) {
     case MapOp::add: return integer ? b_.CreateAdd(a, b) : b_.CreateFAdd(a, b);
     case MapOp::subtract: return integer ? b_.CreateSub(a, b) : b_.CreateFSub(a, b);
     case MapOp::multiply: return integer ? b_.CreateMul(a, b) : b_.CreateFMul(a, b);
-    case MapOp::divide: return b_.CreateFDiv(a, b);
+    case MapOp::divide: return integer ? integer_quotient(b_, a, b, is_signed) : b_.CreateFDiv(a, b);
     case MapOp::maximum:
       return integer ? b_.CreateSelect(compared(Predicate::ICMP_SGT, Predicate::ICMP_UGT), a, b) : e_.maximum(a, b);
     case MapOp::minimum:
       return integer ? b_.CreateSelect(compared(Predicate::ICMP_SLT, Predicate::ICMP_ULT), a, b) : e_.minimum(a, b);
+    case MapOp::bit_and: return b_.CreateAnd(a, b);
+    case MapOp::bit_or: return b_.CreateOr(a, b);
+    case MapOp::bit_xor: return b_.CreateXor(a, b);
+    case MapOp::shift_left:
+    case MapOp::shift_right: return shifted(b_, n.op, a, b, is_signed);
     case MapOp::negate: return integer ? b_.CreateNeg(a) : b_.CreateFNeg(a);
     case MapOp::absolute: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a);
     case MapOp::square_root: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a);

@@ -9,6 +9,7 @@
 typedef float lm_f32;
 typedef LM_S8 lm_s8;
 typedef unsigned char lm_u8;
+typedef short lm_s16;
 typedef unsigned short lm_u16;
 typedef int lm_s32;
 typedef unsigned int lm_u32;

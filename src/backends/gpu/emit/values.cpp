@@ -26,6 +26,21 @@ std::string wrapping(Type type, const std::string& a, const char* sign, const st
   return join("(", c_type(type), ")((", bits, ")", a, " ", sign, " (", bits, ")", b, ")");
 }
 
+// Cut off; 0 where b is 0. The overflow of a division by -1 wraps around.
+std::string integer_quotient(Type type, const std::string& a, const std::string& b) {
+  const std::string by_minus_one = is_signed_integer(type) ? join(b, " == -1 ? ", wrapping(type, "0", "-", a), " : ") : "";
+  return join("(", c_type(type), ")(", b, " == 0 ? 0 : ", by_minus_one, a, " / ", b, ")");
+}
+
+// A shift by the width or more moves all bits out.
+std::string shifted(MapOp op, Type type, const std::string& a, const std::string& b) {
+  const int width = bits_of(data_type_of(type));
+  const std::string is_inside = join("(lm_u", width, ")", b, " < ", width);
+  if (op == MapOp::shift_left) return join("(", c_type(type), ")(", is_inside, " ? ", wrapping(type, a, "<<", b), " : 0)");
+  if (is_signed_integer(type)) return join("(", c_type(type), ")(", a, " >> (", is_inside, " ? ", b, " : ", width - 1, "))");
+  return join("(", c_type(type), ")(", is_inside, " ? ", a, " >> ", b, " : 0)");
+}
+
 }  // namespace
 
 std::string Values::load_at(int a, const std::string& offset) const {
@@ -139,9 +154,14 @@ std::string Values::map_value(const Node& n) const {
     case MapOp::add: return infix("+");
     case MapOp::subtract: return infix("-");
     case MapOp::multiply: return infix("*");
-    case MapOp::divide: return call("divide", type, a, b);
+    case MapOp::divide: return real ? call("divide", type, a, b) : integer_quotient(type, a, b);
     case MapOp::maximum: return real ? call("maximum", type, a, b) : join("(", a, " > ", b, " ? ", a, " : ", b, ")");
     case MapOp::minimum: return real ? call("minimum", type, a, b) : join("(", a, " < ", b, " ? ", a, " : ", b, ")");
+    case MapOp::bit_and: return join("(", c_type(type), ")(", a, " & ", b, ")");
+    case MapOp::bit_or: return join("(", c_type(type), ")(", a, " | ", b, ")");
+    case MapOp::bit_xor: return join("(", c_type(type), ")(", a, " ^ ", b, ")");
+    case MapOp::shift_left:
+    case MapOp::shift_right: return shifted(n.op, type, a, b);
     case MapOp::negate: return real ? call("negate", type, a) : wrapping(type, "0", "-", a);
     case MapOp::absolute: return call("abs", type, a);
     case MapOp::square_root: return call("sqrt", type, a);

@@ -13,6 +13,7 @@ namespace lamina::testing {
 namespace {
 
 constexpr DataType f32 = DataType::f32, s32 = DataType::s32, s64 = DataType::s64, boolean = DataType::boolean;
+constexpr DataType s16 = DataType::s16, s8 = DataType::s8, u8 = DataType::u8;
 constexpr DataType u16 = DataType::u16, u32 = DataType::u32, u64 = DataType::u64;
 
 // Numbers of both signs: some use all bits, and some are equal in both operands.
@@ -57,7 +58,8 @@ TEST_P(IntegerKernels, CompareWithBroadcast) {
 }
 
 TEST_P(IntegerKernels, ArithmeticWrapsAround) {
-  for (const OpKind kind : {OpKind::Add, OpKind::Subtract, OpKind::Multiply, OpKind::Maximum, OpKind::Minimum}) {
+  for (const OpKind kind : {OpKind::Add, OpKind::Subtract, OpKind::Multiply, OpKind::Divide, OpKind::Maximum, OpKind::Minimum,
+                            OpKind::BitwiseAnd, OpKind::BitwiseOr, OpKind::BitwiseXor, OpKind::ShiftLeft, OpKind::ShiftRight}) {
     GraphBuilder g;
     const auto a = g.input(GetParam(), {7, 45}), b = g.input(GetParam(), {7, 45});
     g.op(kind, {a, b}, {}, GetParam());
@@ -75,8 +77,44 @@ TEST_P(IntegerKernels, SumsWrapAroundInsideAKernel) {
   expect_same_integers(g.finish(), {{a, integers(g.tensor(a), 0)}, {b, integers(g.tensor(b), 0x55)}});
 }
 
+// Divisors of 0, and the one quotient that leaves the range of a signed type.
+TEST_P(IntegerKernels, DivideWithoutFaults) {
+  GraphBuilder g;
+  const auto a = g.input(GetParam(), {7, 45}), b = g.input(GetParam(), {7, 45});
+  g.op(OpKind::Divide, {a, b}, {}, GetParam());
+  Buffer dividends = integers(g.tensor(a), 0), divisors = buffer_for(g.tensor(b));
+  visit_integer_type(GetParam(), [&](auto of_type) {
+    using T = decltype(of_type);
+    for (int64_t i = 0; i < g.tensor(b).span(); ++i) {
+      store_element(divisors.data(), i, static_cast<T>(i % 5 - 2));
+      if (i % 4 == 0) store_element(dividends.data(), i, std::numeric_limits<T>::min());
+    }
+  });
+  expect_same_integers(g.finish(), {{a, dividends}, {b, divisors}});
+}
+
+TEST_P(IntegerKernels, ShiftByAnyCount) {
+  for (const OpKind kind : {OpKind::ShiftLeft, OpKind::ShiftRight}) {
+    GraphBuilder g;
+    const auto a = g.input(GetParam(), {3, 70}), count = g.input(GetParam(), {70});
+    g.op(kind, {a, count}, {}, GetParam());
+    Buffer counts = buffer_for(g.tensor(count));
+    visit_integer_type(GetParam(), [&](auto of_type) {
+      for (int64_t i = 0; i < 70; ++i) store_element(counts.data(), i, static_cast<decltype(of_type)>(i - 2));
+    });
+    expect_same_integers(g.finish(), {{a, integers(g.tensor(a), 0)}, {count, counts}});
+  }
+}
+
+TEST_P(IntegerKernels, AreSelected) {
+  GraphBuilder g;
+  const auto a = g.input(GetParam(), {7, 45}), b = g.input(GetParam(), {45});
+  g.op(OpKind::Select, {g.op(OpKind::Less, {a, b}, {}, boolean), a, b}, {}, GetParam());
+  expect_same_integers(g.finish(), {{a, integers(g.tensor(a), 0)}, {b, integers(g.tensor(b), 0)}});
+}
+
 TEST_P(IntegerKernels, BecomeOthers) {
-  for (const DataType to : {s32, s64, u16, u32, u64, boolean, f32, DataType::bf16, DataType::f64}) {
+  for (const DataType to : {s32, s64, u16, u32, u64, s16, s8, u8, boolean, f32, DataType::bf16, DataType::f64}) {
     if (to == GetParam()) continue;
     GraphBuilder g;
     const auto a = g.input(GetParam(), {7, 45});
@@ -88,7 +126,7 @@ TEST_P(IntegerKernels, BecomeOthers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, IntegerKernels, ::testing::Values(s32, s64, u16, u32, u64),
+INSTANTIATE_TEST_SUITE_P(Types, IntegerKernels, ::testing::Values(s32, s64, u16, u32, u64, s16, s8, u8),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 // Integers on the middle between two neighbours of a type with few significant bits, and one to either side. Rounding through
@@ -120,7 +158,7 @@ TEST(LongIntegerKernels, RoundOnce) {
 
 TEST(IntegersOfFloats, AreCutOff) {
   for (const DataType from : {f32, DataType::bf16, DataType::f64})
-    for (const DataType to : {s32, s64, u16, u32, u64, boolean}) {
+    for (const DataType to : {s32, s64, u16, u32, u64, s16, s8, u8, boolean}) {
       SCOPED_TRACE(join(name_of(from), " to ", name_of(to)));
       GraphBuilder g;
       const auto a = g.input(from, {16});

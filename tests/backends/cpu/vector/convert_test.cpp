@@ -18,10 +18,10 @@
 namespace lamina::cpu::testing {
 namespace {
 
-constexpr DataType kTypes[] = {DataType::f32,     DataType::f64,     DataType::bf16,    DataType::f16,
-                               DataType::f8_e5m2, DataType::f8_e4m3, DataType::s64,     DataType::s32,
-                               DataType::s8,      DataType::u8,      DataType::boolean, DataType::s4,
-                               DataType::u4,      DataType::u16,     DataType::u32,     DataType::u64};
+constexpr DataType kTypes[] = {DataType::f32,     DataType::f64, DataType::bf16, DataType::f16, DataType::f8_e5m2,
+                               DataType::f8_e4m3, DataType::s64, DataType::s32,  DataType::s8,  DataType::u8,
+                               DataType::boolean, DataType::s4,  DataType::u4,   DataType::u16, DataType::u32,
+                               DataType::u64,     DataType::s16};
 
 // Each nibble is converted in a byte of its own.
 bool is_nibble(DataType type) { return type == DataType::s4 || type == DataType::u4; }
