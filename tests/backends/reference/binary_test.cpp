@@ -52,17 +52,49 @@ TEST(ReferenceBinary, LongIntegersKeepTheirBitsAndWrapAround) {
   EXPECT_EQ(run(OpKind::Add, INT64_MAX, 1), INT64_MIN);
 }
 
+double of_integers(DataType dtype, OpKind kind, double a, double b) {
+  OpCase op(kind);
+  op.input({1}, {a}, dtype).input({1}, {b}, dtype).outputs({dtype});
+  return op.result().at(0);
+}
+
 TEST(ReferenceBinary, IntegersWrapAroundInTheirOwnType) {
-  const auto run = [](DataType dtype, OpKind kind, double a, double b) {
-    OpCase op(kind);
-    op.input({1}, {a}, dtype).input({1}, {b}, dtype).outputs({dtype});
-    return op.result().at(0);
-  };
+  const auto run = of_integers;
   EXPECT_EQ(run(DataType::s32, OpKind::Add, 2147483647, 1), -2147483648.0);
   EXPECT_EQ(run(DataType::u16, OpKind::Multiply, 65535, 65535), 1);
   EXPECT_EQ(run(DataType::u32, OpKind::Subtract, 1, 3), 4294967294.0);
   EXPECT_EQ(run(DataType::u64, OpKind::Subtract, 0, 1), 0x1p64);
   EXPECT_EQ(run(DataType::u64, OpKind::Maximum, 0x1p63, 1), 0x1p63);
+  EXPECT_EQ(run(DataType::u8, OpKind::Add, 200, 100), 44);
+  EXPECT_EQ(run(DataType::s8, OpKind::Multiply, -128, -1), -128);
+  EXPECT_EQ(run(DataType::s16, OpKind::Subtract, -32768, 1), 32767);
+}
+
+TEST(ReferenceBinary, QuotientsOfIntegersAreCutOff) {
+  const auto quotient = [](DataType dtype, double a, double b) { return of_integers(dtype, OpKind::Divide, a, b); };
+  EXPECT_EQ(quotient(DataType::s32, 7, 2), 3);
+  EXPECT_EQ(quotient(DataType::s32, -7, 2), -3);
+  EXPECT_EQ(quotient(DataType::u8, 255, 2), 127);
+  EXPECT_EQ(quotient(DataType::s32, 7, 0), 0);
+  EXPECT_EQ(quotient(DataType::u64, 0x1p63, 2), 0x1p62);
+  EXPECT_EQ(quotient(DataType::s32, -2147483648.0, -1), -2147483648.0);
+  EXPECT_EQ(quotient(DataType::s8, -128, -1), -128);
+}
+
+TEST(ReferenceBinary, BitsOfIntegers) {
+  EXPECT_EQ(of_integers(DataType::u8, OpKind::BitwiseAnd, 0b1100, 0b1010), 0b1000);
+  EXPECT_EQ(of_integers(DataType::s32, OpKind::BitwiseOr, -8, 5), -3);
+  EXPECT_EQ(of_integers(DataType::s16, OpKind::BitwiseXor, -1, 0x5555), -21846);
+  EXPECT_EQ(of_integers(DataType::u64, OpKind::BitwiseXor, 0x1p63, 0x1p62), 0x1p63 + 0x1p62);
+}
+
+TEST(ReferenceBinary, ShiftsOfIntegers) {
+  EXPECT_EQ(of_integers(DataType::u8, OpKind::ShiftLeft, 129, 1), 2);
+  EXPECT_EQ(of_integers(DataType::s32, OpKind::ShiftLeft, 1, 31), -2147483648.0);
+  EXPECT_EQ(of_integers(DataType::u32, OpKind::ShiftRight, 4294967295.0, 28), 15);
+  EXPECT_EQ(of_integers(DataType::s8, OpKind::ShiftRight, -128, 3), -16) << "the sign is kept";
+  EXPECT_EQ(of_integers(DataType::s8, OpKind::ShiftRight, -1, 100), -1) << "all bits are moved out";
+  EXPECT_EQ(of_integers(DataType::u16, OpKind::ShiftLeft, 1, 16), 0) << "all bits are moved out";
 }
 
 TEST(ReferenceBinary, Comparisons) {
