@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/library/products/product_runner.h"
 #include "backends/cpu/library/products/quantized_weights.h"
 #include "turns.h"
 

@@ -1,9 +1,23 @@
-# Compiles each header alone, with the options of its target, to ensure that it is self-contained. scripts/check_includes.py
-# finds missing includes that precompiled headers hide. These are a third of the sources of a test build, so additional
-# builds, for sanitizers or coverage, omit them.
-option(LAMINA_STAND_ALONE_HEADERS "Compile each header by itself where tests are built" ON)
+# Ensures that each header is self-contained: its own source includes it first, or it is compiled alone, with the options of
+# its target. scripts/check_includes.py finds missing includes that precompiled headers hide. Additional builds, for sanitizers
+# or coverage, omit this.
+option(LAMINA_STAND_ALONE_HEADERS "Compile headers by themselves where tests are built" ON)
 
-# Generates one source per header below FOLDER, which includes only this header; none without LAMINA_STAND_ALONE_HEADERS.
+# Whether the source beside HEADER, with the same name, includes it before any other.
+function(lamina_is_included_first result header)
+  set(${result} FALSE PARENT_SCOPE)
+  string(REGEX REPLACE "\\.(h|hpp)$" ".cpp" source ${header})
+  if(EXISTS ${source})
+    file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
+    get_filename_component(name ${header} NAME)
+    if(first MATCHES "[\"/]${name}\"")
+      set(${result} TRUE PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
+# Generates one source for each other header below FOLDER, which includes only this header; none without
+# LAMINA_STAND_ALONE_HEADERS.
 function(lamina_header_sources result folder)
   set(${result} "" PARENT_SCOPE)
   if(NOT LAMINA_STAND_ALONE_HEADERS)
@@ -13,6 +27,10 @@ function(lamina_header_sources result folder)
   file(RELATIVE_PATH place ${PROJECT_SOURCE_DIR} ${folder})
   set(sources "")
   foreach(header IN LISTS headers)
+    lamina_is_included_first(is_compiled ${folder}/${header})
+    if(is_compiled)
+      continue()
+    endif()
     set(source ${PROJECT_BINARY_DIR}/stand_alone_headers/${place}/${header}.cpp)
     file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${folder}/${header}\"\n")
     list(APPEND sources ${source})

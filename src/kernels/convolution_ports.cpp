@@ -13,22 +13,26 @@ namespace {
 
 // The ports of an op kind by their role in the window.
 struct Roles {
+  OpKind kind;
   ConvolutionPorts::Made made;
   std::string_view image, positions, weights;
   bool transposed_pads = false;  // auto_pad uses the rule of ConvTranspose
 };
 
-Roles roles_of(OpKind kind) {
-  using Made = ConvolutionPorts::Made;
-  switch (kind) {
-    case OpKind::Convolution: return {Made::positions, "src", "dst", "weights"};
-    case OpKind::ConvTransposeBackwardData: return {Made::positions, "diff_dst", "diff_src", "weights"};
-    case OpKind::ConvolutionBackwardData: return {Made::image, "diff_src", "diff_dst", "weights"};
-    case OpKind::ConvTranspose: return {Made::image, "dst", "src", "weights", true};
-    case OpKind::ConvolutionBackwardWeights: return {Made::weights, "src", "diff_dst", "diff_weights"};
-    case OpKind::ConvTransposeBackwardWeights: return {Made::weights, "diff_dst", "src", "diff_weights", true};
-    default: fail_check("a convolution", __FILE__, __LINE__, std::string(name_of(kind)));
-  }
+using Made = ConvolutionPorts::Made;
+constexpr Roles kRoles[] = {
+    {OpKind::Convolution, Made::positions, "src", "dst", "weights"},
+    {OpKind::ConvTransposeBackwardData, Made::positions, "diff_dst", "diff_src", "weights"},
+    {OpKind::ConvolutionBackwardData, Made::image, "diff_src", "diff_dst", "weights"},
+    {OpKind::ConvTranspose, Made::image, "dst", "src", "weights", true},
+    {OpKind::ConvolutionBackwardWeights, Made::weights, "src", "diff_dst", "diff_weights"},
+    {OpKind::ConvTransposeBackwardWeights, Made::weights, "diff_dst", "src", "diff_weights", true},
+};
+
+const Roles& roles_of(OpKind kind) {
+  for (const Roles& roles : kRoles)
+    if (roles.kind == kind) return roles;
+  fail_check("a convolution", __FILE__, __LINE__, std::string(name_of(kind)));
 }
 
 std::vector<const LogicalTensor*> ports(const std::vector<LogicalTensor>& tensors) {
@@ -75,8 +79,14 @@ void move_axis(AxesInOrder& tensor, size_t from, size_t to) {
   }
 }
 
+std::vector<OpKind> convolution_kinds() {
+  std::vector<OpKind> kinds;
+  for (const Roles& roles : kRoles) kinds.push_back(roles.kind);
+  return kinds;
+}
+
 ConvolutionPorts convolution_ports(const LibraryStep& step) {
-  const Roles roles = roles_of(step.op.kind);
+  const Roles& roles = roles_of(step.op.kind);
   ConvolutionPorts found;
   found.made = roles.made;
   found.image = data(step, roles.image);

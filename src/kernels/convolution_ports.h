@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "kernels/plan.h"
 
@@ -34,7 +35,9 @@ struct ConvolutionPorts {
   Dims strides, dilations, pads_begin;  // per spatial axis
 };
 
-// `step` must be one of the six kinds, with every shape and stride known.
+std::vector<OpKind> convolution_kinds();
+
+// `step` must be one of these kinds, with every shape and stride known.
 ConvolutionPorts convolution_ports(const LibraryStep& step);
 
 // Moves an axis of both lists.

@@ -6,7 +6,7 @@
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
-#include "kernels/arena.h"
+#include "kernels/arena_builder.h"
 #include "kernels/cut_graph.h"
 #include "kernels/finish_sums.h"
 #include "kernels/insert_casts.h"
@@ -70,38 +70,6 @@ const PlanStep* sole_user(const std::vector<PlanStep>& steps, Binding::Source so
   }
   return user;
 }
-
-// The blocks of the arena while steps are added. A block is live from the step that writes it to the last step that reads it.
-class ArenaBuilder {
- public:
-  Binding add(int64_t bytes, size_t step) {
-    blocks_.push_back({bytes, step, step});
-    home_.push_back(home_.size());
-    return {Binding::Source::arena, blocks_.size() - 1};
-  }
-  void use(const Binding& block, size_t step) { blocks_[block.index].last_step = step; }
-  const ArenaBlock& block(size_t number) const { return blocks_[home_[number]]; }
-  // The later block uses the memory of the earlier one from now on.
-  void join(size_t earlier, size_t later) {
-    home_[later] = home_[earlier];
-    blocks_[home_[earlier]].last_step = blocks_[later].last_step;
-    blocks_[later].bytes = 0;
-  }
-  // Replaces the numbers of blocks by offsets.
-  size_t finish(std::vector<PlanStep>& steps, size_t alignment) const {
-    const ArenaLayout layout = lay_out(blocks_, alignment);
-    for (PlanStep& step : steps) {
-      for (Binding& binding : std::visit([](auto& each) -> std::vector<Binding>& { return each.args; }, step)) {
-        if (binding.source == Binding::Source::arena) binding.index = layout.offsets[home_[binding.index]];
-      }
-    }
-    return layout.bytes;
-  }
-
- private:
-  std::vector<ArenaBlock> blocks_;
-  std::vector<size_t> home_;  // per block: the block whose memory it uses, itself by default
-};
 
 // The only arg with this binding; -1 if there are no or several such args.
 int sole_arg(const std::vector<Binding>& args, Binding::Source source, size_t index) {

@@ -1,10 +1,12 @@
 #include "kernels/step_work.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "interface/data_type.h"
 #include "interface/op_schema.h"
-#include "interface/shape_rules.h"
+#include "kernels/convolution_ports.h"
 
 namespace lamina::kernel {
 
@@ -68,17 +70,6 @@ double arithmetic_of(const Kernel& kernel) {
 
 // ---- library steps
 
-// The tensor of a port; null if it is absent.
-const LogicalTensor* at_port(const LibraryStep& step, std::string_view name) {
-  const OpSchema& schema = schema_of(step.op.kind);
-  for (const bool is_input : {true, false}) {
-    const size_t at = port_position(is_input ? schema.inputs : schema.outputs, step.op.attributes, name);
-    const auto& tensors = is_input ? step.inputs : step.outputs;
-    if (at < tensors.size() && !tensors[at].is_empty_port()) return &tensors[at];
-  }
-  return nullptr;
-}
-
 double elements(const LogicalTensor& tensor) { return static_cast<double>(tensor.element_count()); }
 
 double arithmetic_of_product(const LibraryStep& step) {
@@ -90,16 +81,10 @@ double arithmetic_of_product(const LibraryStep& step) {
 
 // Every weight is multiplied once per position of the window, whichever of the three tensors is computed.
 double arithmetic_of_convolution(const LibraryStep& step) {
-  const bool is_transposed = step.op.kind == OpKind::ConvTranspose || step.op.kind == OpKind::ConvTransposeBackwardData ||
-                             step.op.kind == OpKind::ConvTransposeBackwardWeights;
-  const LogicalTensor* weights = at_port(step, "weights");
-  if (weights == nullptr) weights = at_port(step, "diff_weights");
-  const LogicalTensor* positions = at_port(step, is_transposed ? "src" : "dst");
-  if (positions == nullptr) positions = at_port(step, is_transposed ? "diff_src" : "diff_dst");
-  LAMINA_CHECK(weights != nullptr && positions != nullptr, join("no window in ", describe(step.op)));
-  const Dims& shape = *positions->shape;
-  const int64_t channels = has_channels_last(step.op) ? shape.back() : shape[1];
-  return channels == 0 ? 0 : 2 * elements(*weights) * elements(*positions) / static_cast<double>(channels);
+  const ConvolutionPorts ports = convolution_ports(step);
+  const auto product = [](const Dims& dims) { return std::accumulate(dims.begin(), dims.end(), 1.0, std::multiplies<>()); };
+  const int64_t channels = ports.positions.dims[1];
+  return channels == 0 ? 0 : 2 * product(ports.weights.dims) * product(ports.positions.dims) / static_cast<double>(channels);
 }
 
 double arithmetic_of(const LibraryStep& step) {

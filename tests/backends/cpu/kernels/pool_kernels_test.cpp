@@ -87,17 +87,21 @@ void expect_all_kinds_match(const Pool& pool, const Tensors& tensors) {
 
 class PoolWindows : public ::testing::TestWithParam<Pool> {};
 
-TEST_P(PoolWindows, MatchesTheReferenceInEveryFormatAndType) {
+TEST_P(PoolWindows, MatchesTheReferenceInEveryFormat) {
   for (const char* const format : {"NXC", "NCX"})
-    for (const DataType dtype : {f32, bf16, f16})
-      for (const int64_t channels : {1, 19, 32}) expect_all_kinds_match(GetParam(), {dtype, format, 2, channels});
+    for (const int64_t channels : {1, 19, 32}) expect_all_kinds_match(GetParam(), {f32, format, 2, channels});
+}
+
+TEST_P(PoolWindows, MatchesTheReferenceInSixteenBits) {
+  for (const char* const format : {"NXC", "NCX"})
+    for (const DataType dtype : {bf16, f16}) expect_all_kinds_match(GetParam(), {dtype, format});
 }
 
 TEST_P(PoolWindows, MatchesTheReferenceWithAnyStrides) {
   for (const char* const format : {"NXC", "NCX"})
-    for (const DataType dtype : {f32, bf16})
-      for (const StridesOf strides : {part_of_larger, axis_1_innermost, every_second})
-        expect_all_kinds_match(GetParam(), {dtype, format, 2, 16, strides});
+    for (const StridesOf strides : {part_of_larger, axis_1_innermost, every_second})
+      expect_all_kinds_match(GetParam(), {f32, format, 2, 16, strides});
+  expect_all_kinds_match(GetParam(), {bf16, "NXC", 2, 16, every_second});
 }
 
 INSTANTIATE_TEST_SUITE_P(

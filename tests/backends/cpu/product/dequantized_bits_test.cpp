@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/library/products/product_runner.h"
 #include "backends/cpu/library/products/quantized_weights.h"
 #include "backends/cpu/support/described_machines.h"
 #include "interface/status.h"

@@ -13,6 +13,7 @@
 #include "backends/cpu/library/products/product_runner.h"
 #include "backends/cpu/library/products/window_rows.h"
 #include "interface/status.h"
+#include "kernels/convolution_ports.h"
 #include "kernels/windowed_contraction.h"
 
 namespace lamina::cpu {
@@ -207,8 +208,7 @@ std::unique_ptr<const Primitive> fast_convolution(const kernel::LibraryStep& ste
 
 std::vector<LibraryOp> ops_with(decltype(LibraryOp::compile) compile) {
   std::vector<LibraryOp> ops;
-  for (const OpKind kind : {OpKind::Convolution, OpKind::ConvolutionBackwardData, OpKind::ConvolutionBackwardWeights,
-                            OpKind::ConvTranspose, OpKind::ConvTransposeBackwardData, OpKind::ConvTransposeBackwardWeights})
+  for (const OpKind kind : kernel::convolution_kinds())
     ops.push_back({.kind = kind, .compile = compile, .is_fast_in = [](DataType dtype) {
                      return dtype == DataType::f32 || dtype == DataType::f64;
                    }});

@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/library/products/product_runner.h"
+#include "backends/cpu/code/jit.h"
+#include "backends/cpu/library/products/sources.h"
 #include "backends/cpu/product/dequantized_code.h"
 #include "backends/cpu/product/dequantized_schedule.h"
 #include "backends/cpu/threads/executor.h"

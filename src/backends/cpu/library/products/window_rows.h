@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/library/products/matrix_copy.h"
-#include "backends/cpu/library/products/product_runner.h"
+#include "backends/cpu/library/products/sources.h"
 #include "kernels/windowed_contraction.h"
 
 namespace lamina::cpu {
