@@ -18,9 +18,9 @@ MatrixStack transposed(MatrixStack matrix) {
 }
 
 // The offset of an entry of the batch.
-int64_t batch_offset(const Dims& batch, const MatrixStack& matrix, int64_t entry) {
+int64_t batch_offset(const Dims& batch, const Dims& strides, int64_t entry) {
   int64_t offset = 0;
-  for (size_t d = batch.size(); d-- > 0; entry /= batch[d]) offset += entry % batch[d] * matrix.batch_strides[d];
+  for (size_t d = strides.size(); d-- > 0; entry /= batch[d]) offset += entry % batch[d] * strides[d];
   return offset;
 }
 
@@ -30,6 +30,7 @@ struct Entry {
   const void *src, *weights, *bias;
   void* dst;
   int64_t src_at, weights_at, bias_at, dst_at;
+  const float* scales;  // of integers
 };
 
 template <typename T>
@@ -54,7 +55,7 @@ void interpret_integers(const Entry& e, const IntegerFactors& factors, int64_t r
   for (int64_t k = 0; k < e.stack.k; ++k)
     sum += (element<int64_t>(e.src, e.stack.src, e.src_at, row, k) - factors.src_zero_point) *
            (element<int64_t>(e.weights, e.stack.weights, e.weights_at, k, column) - factors.weights_zero_point);
-  float result = static_cast<float>(sum) * factors.scales[factors.scales.size() == 1 ? 0 : static_cast<size_t>(column)];
+  float result = static_cast<float>(sum) * e.scales[factors.scales.size() == 1 ? 0 : column];
   if (e.stack.has_bias) result += element<float>(e.bias, e.stack.bias, e.bias_at, row, column);
   const MatrixStack& dst = e.stack.dst;
   store_from_double(dst.dtype, e.dst, e.dst_at + row * dst.row_stride + column * dst.column_stride, double{result});
@@ -64,19 +65,6 @@ void interpret_integers(const Entry& e, const IntegerFactors& factors, int64_t r
 int64_t largest(DataType dtype, int64_t zero_point) {
   const int64_t lowest = dtype == DataType::s8 ? std::numeric_limits<int8_t>::min() : 0;
   return std::max(zero_point - lowest, lowest + std::numeric_limits<uint8_t>::max() - zero_point);
-}
-
-IntegerFactors integers_of(const LibraryStep& step, const MatmulStack& stack) {
-  const QuantizedFactor &src = step.quantized->src, &weights = step.quantized->weights;
-  IntegerFactors factors{static_cast<int32_t>(src.zero_point), static_cast<int32_t>(weights.zero_point), weights.scales};
-  for (float& scale : factors.scales) scale *= src.scales.front();
-  const int64_t product = largest(stack.src.dtype, src.zero_point) * largest(stack.weights.dtype, weights.zero_point);
-  const int64_t most = std::numeric_limits<int32_t>::max() / std::max<int64_t>(product, 1);
-  if (stack.k > most)
-    throw Error(Status::unimplemented, place_of(step.op),
-                join("a sum of ", stack.k, " products of integers may exceed 32 bits; with these zero points, at most ", most,
-                     " are allowed"));
-  return factors;
 }
 
 void check(bool holds, const char* what, const Contraction& contraction) {
@@ -91,10 +79,26 @@ Type Contraction::sum_type() const {
   return is_wide ? Type::f64 : Type::f32;
 }
 
+IntegerFactors integer_factors_of(const LibraryStep& step, DataType src, DataType weights, int64_t terms) {
+  const QuantizedProduct& quantized = *step.quantized;
+  const int64_t src_zero_point = quantized.src.zero_point, weights_zero_point = quantized.weights.zero_point;
+  IntegerFactors factors{static_cast<int32_t>(src_zero_point), static_cast<int32_t>(weights_zero_point),
+                         quantized.weights.scales};
+  for (float& scale : factors.scales) scale *= quantized.src.scales.front();
+  const int64_t product = largest(src, src_zero_point) * largest(weights, weights_zero_point);
+  const int64_t most = std::numeric_limits<int32_t>::max() / std::max<int64_t>(product, 1);
+  if (terms > most)
+    throw Error(Status::unimplemented, place_of(step.op),
+                join("a sum of ", terms, " products of integers may exceed 32 bits; with these zero points, at most ", most,
+                     " are allowed"));
+  return factors;
+}
+
 Contraction contraction_of(const LibraryStep& step) {
   LAMINA_CHECK(!step.dequantized && !step.post_ops, join(describe(step.op), " is not a plain product"));
   Contraction contraction{collapsed(matmul_stack(step)), step.adds};
-  if (step.quantized) contraction.integers = integers_of(step, contraction.matrices);
+  const MatmulStack& stack = contraction.matrices;
+  if (step.quantized) contraction.integers = integer_factors_of(step, stack.src.dtype, stack.weights.dtype, stack.k);
   verify(contraction);
   return contraction;
 }
@@ -131,7 +135,11 @@ void verify(const Contraction& contraction) {
   check(!contraction.adds || !contraction.integers, "adds integers to dst", contraction);
   if (contraction.integers) {
     const auto scales = static_cast<int64_t>(contraction.integers->scales.size());
-    check(scales == 1 || scales == stack.n, "has neither one scale nor one per column", contraction);
+    const Dims& strides = contraction.integers->scale_strides;
+    check(strides.empty() || strides.size() == stack.batch.size(), "lacks a stride of the scales", contraction);
+    int64_t last = stack.n - 1;
+    for (size_t d = 0; d < strides.size(); ++d) last += (stack.batch[d] - 1) * strides[d];
+    check(scales == 1 || scales == last + 1, "has neither one scale nor one per column", contraction);
   }
   for (const MatrixStack* matrix : {&stack.src, &stack.weights, &stack.bias, &stack.dst}) {
     if (matrix == &stack.bias && !stack.has_bias) continue;
@@ -145,9 +153,13 @@ void verify(const Contraction& contraction) {
 void interpret(const Contraction& contraction, const void* src, const void* weights, const void* bias, void* dst) {
   const MatmulStack& stack = contraction.matrices;
   for (int64_t entry = 0; entry < stack.products(); ++entry) {
-    const auto at = [&](const MatrixStack& matrix) { return batch_offset(stack.batch, matrix, entry); };
-    const Entry matrices{
-        stack, src, weights, bias, dst, at(stack.src), at(stack.weights), stack.has_bias ? at(stack.bias) : 0, at(stack.dst)};
+    const auto at = [&](const MatrixStack& matrix) { return batch_offset(stack.batch, matrix.batch_strides, entry); };
+    const float* scales = nullptr;
+    if (const auto& integers = contraction.integers)
+      scales = integers->scales.data() + batch_offset(stack.batch, integers->scale_strides, entry);
+    const Entry matrices{stack,         src,           weights,           bias,
+                         dst,           at(stack.src), at(stack.weights), stack.has_bias ? at(stack.bias) : 0,
+                         at(stack.dst), scales};
     for (int64_t row = 0; row < stack.m; ++row) {
       for (int64_t column = 0; column < stack.n; ++column) {
         if (contraction.integers)

@@ -23,6 +23,7 @@ namespace lamina::kernel {
 struct IntegerFactors {
   int32_t src_zero_point = 0, weights_zero_point = 0;
   std::vector<float> scales;  // of the product: one, or one per column
+  Dims scale_strides = {};    // of the batch; empty: all are 0
 };
 
 struct Contraction {
@@ -36,8 +37,11 @@ struct Contraction {
   int64_t elements_of_k() const { return (matrices.k + entries() - 1) / entries(); }
 };
 
-// `step` must be a MatMul of floats or, with LibraryStep::quantized, of integers. Throws Error(unimplemented) for integers
-// whose sums may exceed 32 bits.
+// Of a step with LibraryStep::quantized, whose sums have `terms` products. Throws Error(unimplemented) if these may exceed 32
+// bits.
+IntegerFactors integer_factors_of(const LibraryStep& step, DataType src, DataType weights, int64_t terms);
+
+// `step` must be a MatMul of floats or, with LibraryStep::quantized, of integers.
 Contraction contraction_of(const LibraryStep& step);
 // Of a step with LibraryStep::dequantized: the product with its dequantised weights, row after row in f32.
 Contraction dequantized_contraction_of(const LibraryStep& step);

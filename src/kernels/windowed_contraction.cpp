@@ -96,7 +96,28 @@ T left_element(const WindowedContraction& c, const Memory& memory, const Entry& 
     if (pixel < 0) return 0;
     at += pixel * c.axes[a].left;
   }
-  return element<T>(c.left, memory.left, at);
+  const T value = element<T>(c.left, memory.left, at);
+  return c.integers ? value - static_cast<T>(c.integers->src_zero_point) : value;
+}
+
+template <typename T>
+T right_element(const WindowedContraction& c, const Memory& memory, const Entry& term, int64_t at) {
+  at += term.right;
+  for (size_t a = 0; a < c.axes.size(); ++a) at += term.places[a] * c.axes[a].right;
+  const T value = element<T>(c.right, memory.right, at);
+  return c.integers ? value - static_cast<T>(c.integers->weights_zero_point) : value;
+}
+
+double multiply_add(double a, double b, double sum) { return std::fma(a, b, sum); }
+float multiply_add(float a, float b, float sum) { return std::fma(a, b, sum); }
+int64_t multiply_add(int64_t a, int64_t b, int64_t sum) { return a * b + sum; }
+
+// `column`: of all groups.
+double scaled(const WindowedContraction&, double sum, int64_t) { return sum; }
+float scaled(const WindowedContraction&, float sum, int64_t) { return sum; }
+float scaled(const WindowedContraction& c, int64_t sum, int64_t column) {
+  const std::vector<float>& scales = c.integers->scales;
+  return static_cast<float>(sum) * scales[scales.size() == 1 ? 0 : static_cast<size_t>(column)];
 }
 
 template <typename T>
@@ -110,14 +131,13 @@ void interpret_rows(const WindowedContraction& c, const Memory& memory, int64_t 
     for (size_t a = 0; a < c.axes.size(); ++a) to += row.places[a] * c.axes[a].dst;
     for (int64_t column = 0; column < c.columns.extent; ++column) {
       T sum = 0;
-      for (const Entry& term : terms) {
-        int64_t right = group * c.groups.right + term.right + column * c.columns.right;
-        for (size_t a = 0; a < c.axes.size(); ++a) right += term.places[a] * c.axes[a].right;
-        sum = std::fma(left_element<T>(c, memory, row, term, group * c.groups.left), element<T>(c.right, memory.right, right),
-                       sum);
-      }
-      if (c.has_bias()) sum += element<T>(c.bias, memory.bias, group * c.groups.bias + column * c.columns.bias);
-      store_from_double(c.dst.dtype, memory.dst, to + column * c.columns.dst, static_cast<double>(sum));
+      for (const Entry& term : terms)
+        sum = multiply_add(left_element<T>(c, memory, row, term, group * c.groups.left),
+                           right_element<T>(c, memory, term, group * c.groups.right + column * c.columns.right), sum);
+      auto result = scaled(c, sum, group * c.columns.extent + column);
+      if (c.has_bias())
+        result += element<decltype(result)>(c.bias, memory.bias, group * c.groups.bias + column * c.columns.bias);
+      store_from_double(c.dst.dtype, memory.dst, to + column * c.columns.dst, static_cast<double>(result));
     }
   }
 }
@@ -149,11 +169,12 @@ int64_t WindowedContraction::term_count() const {
 }
 
 Type WindowedContraction::sum_type() const {
+  if (integers) return Type::s32;
   return left.dtype == DataType::f64 || right.dtype == DataType::f64 ? Type::f64 : Type::f32;
 }
 
 WindowedContraction windowed_contraction_of(const LibraryStep& step) {
-  LAMINA_CHECK(!step.quantized && !step.post_ops, join(describe(step.op), " is not a plain convolution"));
+  LAMINA_CHECK(!step.post_ops, join(describe(step.op), " is not a plain convolution"));
   const ConvolutionPorts ports = convolution_ports(step);
   WindowedContraction made;
   for (size_t axis = 0; axis < ports.strides.size(); ++axis) made.axes.push_back(axis_of(ports, axis));
@@ -162,6 +183,7 @@ WindowedContraction windowed_contraction_of(const LibraryStep& step) {
     case Made::image: take_data(made, ports, ports.positions, ports.image, 0); break;
     case Made::weights: take_weights(made, ports); break;
   }
+  if (step.quantized) made.integers = integer_factors_of(step, made.left.dtype, made.right.dtype, made.term_count());
   return made;
 }
 
@@ -175,7 +197,9 @@ std::string print(const WindowedContraction& contraction) {
 void interpret(const WindowedContraction& contraction, const void* left, const void* right, const void* bias, void* dst) {
   for (int64_t group = 0; group < contraction.groups.extent; ++group) {
     const Memory memory{left, right, bias, dst};
-    if (contraction.sum_type() == Type::f64)
+    if (contraction.integers)
+      interpret_rows<int64_t>(contraction, memory, group);
+    else if (contraction.sum_type() == Type::f64)
       interpret_rows<double>(contraction, memory, group);
     else
       interpret_rows<float>(contraction, memory, group);

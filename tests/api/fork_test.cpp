@@ -74,9 +74,7 @@ TEST_F(Fork, ANormRunsInTheChild) {
       dst);
 }
 
-class LibraryFork : public Fork {};
-
-TEST_F(LibraryFork, AProductRunsInTheChild) {
+TEST_F(Fork, AProductRunsInTheChild) {
   const auto src = f32(0, {256, 512}), weights = f32(1, {512, 256}), dst = f32(2, {256, 256});
   expect_the_same_in_a_child(op(0, op::kind::MatMul, {src, weights}, {dst}, "product"), {src, weights}, dst);
 }
@@ -156,8 +154,6 @@ class ForkAmidWork : public Fork {
   }
 };
 
-class LibraryForkAmidWork : public ForkAmidWork {};
-
 TEST_F(ForkAmidWork, ThatLooksUpCompiledPartitions) {
   expect_that_children_end([&](int, int) { compile_softmax(16); });
 }
@@ -200,14 +196,14 @@ TEST_F(ForkAmidWork, ThatTunes) {
   });
 }
 
-TEST_F(LibraryForkAmidWork, ThatExecutesAProduct) {
+TEST_F(ForkAmidWork, ThatExecutesAProduct) {
   const auto src = f32(0, {48, 64}), weights = f32(1, {64, 32}), dst = f32(2, {48, 32});
   const auto compiled =
       only_partition_of({op(0, op::kind::MatMul, {src, weights}, {dst}, "product")}).compile({src, weights}, {dst}, cpu_);
   expect_that_children_end([&](int, int) { run(compiled, {src, weights}, dst); });
 }
 
-TEST_F(LibraryForkAmidWork, ThatCompilesProducts) {
+TEST_F(ForkAmidWork, ThatCompilesProducts) {
   expect_that_children_end([&](int thread, int time) {
     const int64_t rows = 1 + (time * 3 + thread) % 4000;
     const auto src = f32(0, {rows, 64}), weights = f32(1, {64, 32}), dst = f32(2, {rows, 32});

@@ -44,7 +44,7 @@ Graph attention() {
 TEST(Explain, TellsWhichKernelComputesAnOpOfATiledChain) {
   const ExplainedGraph graph = explained(attention());
   ASSERT_EQ(graph.partitions.size(), 1u);
-  if (graph.partitions.front().tiles.empty()) GTEST_SKIP() << "this build tiles no products";
+  ASSERT_FALSE(graph.partitions.front().tiles.empty());
   EXPECT_THAT(graph.partitions.front().tiles.front().text, StartsWith("tiled: "));
   EXPECT_EQ(graph.partitions.front().tiles.front().ops, graph.partitions.front().ops);
   EXPECT_THAT(kernel_of(graph, "probs"), HasSubstr("softmax"));
@@ -62,7 +62,6 @@ TEST(Explain, TellsWhatTilesAddTo) {
   g.named("dq").op(OpKind::MatMul, {weights, k, kNoTensor});
   const ExplainedGraph graph = explained(g.finish());
   ASSERT_EQ(graph.partitions.size(), 1u);
-  if (graph.partitions.front().tiles.empty()) GTEST_SKIP() << "this build tiles no products";
   std::string told;
   for (const auto& tiles : graph.partitions.front().tiles) told += tiles.sums + "\n";
   EXPECT_THAT(told, HasSubstr("summed over tiles:"));

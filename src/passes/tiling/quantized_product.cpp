@@ -56,12 +56,14 @@ int axis_made(const Op& op, int rank) {
   return format == "IOX" ? 1 : rank - 2;
 }
 
-// Libraries add a bias to a product of integers in f32.
+// Libraries scale a product of integers, and add a bias to it, in f32.
 bool suits_types(const Graph& graph, const Op& product) {
+  const DataType dst = graph.tensor(product.outputs[0]).dtype;
+  if (dst == DataType::f64) return false;
   const bool has_bias = product.inputs.size() > 2 && product.inputs[2] != kNoValue;
   const DataType bias = has_bias ? graph.tensor(product.inputs[2]).dtype : DataType::f32;
   if (is_matrix_product(product)) return bias == DataType::f32;
-  return is_convolution(product) && bias != DataType::f16 && graph.tensor(product.outputs[0]).dtype != DataType::f16;
+  return is_convolution(product) && bias != DataType::f16 && dst != DataType::f16;
 }
 
 }  // namespace

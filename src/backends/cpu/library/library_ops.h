@@ -37,7 +37,7 @@ std::vector<LibraryOp> along_axis_ops();
 std::vector<LibraryOp> product_ops();
 // Of bf16 and f16, which are converted to f32, and of integers.
 std::vector<LibraryOp> converted_product_ops();
-// Convolutions of floats: where this is as fast as oneDNN, or oneDNN has none; and all.
+// Convolutions: where this is as fast as oneDNN, or oneDNN has none; and all.
 std::vector<LibraryOp> fast_convolution_ops();
 std::vector<LibraryOp> convolution_ops();
 // By oneDNN; empty if lamina is built without it.

@@ -1,10 +1,11 @@
-// Generated convolutions give the bits of the interpreter's chain: all six kinds in all formats, rows in place, by pointers and
-// copied, one to three threads, weights packed or not, on every described machine.
+// Generated convolutions give the bits of the interpreter: all six kinds in all formats, of floats and of integers, rows in
+// place, by pointers and copied, one to three threads, weights packed or not, on every described machine.
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/library/products/convolution.h"
@@ -19,14 +20,15 @@ namespace {
 using kernel::LibraryStep;
 using kernel::WindowedContraction;
 
-constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16;
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, u8 = DataType::u8, s8 = DataType::s8;
 
 // Memory at the start of a cache line, with numbers of the type.
 class Aligned {
  public:
   explicit Aligned(size_t bytes) : memory_(bytes + 64) {}
   Aligned(const LogicalTensor& tensor, std::mt19937& random) : Aligned(static_cast<size_t>(tensor.byte_size())) {
-    std::uniform_real_distribution<double> around(-1, 1);
+    const double lowest = tensor.dtype == u8 ? 0 : tensor.dtype == s8 ? -128 : -1;
+    std::uniform_real_distribution<double> around(lowest, lowest + (is_byte_integer(tensor.dtype) ? 255 : 2));
     for (int64_t i = 0; i < tensor.byte_size() / bytes_of(tensor.dtype, 1); ++i)
       store_from_double(tensor.dtype, data(), i, around(random));
   }
@@ -40,7 +42,22 @@ class ConvolutionBits : public OnDescribedMachine {
  protected:
   void expect_chain(const ConvolutionCase& c) {
     SCOPED_TRACE(join(name_of(c.kind), " ", c.channels_last ? "NXC" : "NCX", c.taps_first ? ", taps first" : ", taps last"));
-    const LibraryStep step = library_step_of(graph_of(c));
+    const bool makes_weights = c.kind == OpKind::ConvolutionBackwardWeights || c.kind == OpKind::ConvTransposeBackwardWeights;
+    expect_bits_of(library_step_of(graph_of(c)), !makes_weights);
+  }
+
+  void expect_exact_sums(const ConvolutionCase& c, DataType src, int64_t zero_point, bool by_channel) {
+    SCOPED_TRACE(join(name_of(c.kind), " ", name_of(src), ", zero point ", zero_point, by_channel ? ", scales" : ", scale"));
+    LibraryStep step = library_step_of(graph_of(c));
+    step.inputs[0].dtype = src, step.inputs[1].dtype = s8;
+    step.quantized = QuantizedProduct{};
+    step.quantized->src.scales = {0.5f}, step.quantized->src.zero_point = zero_point;
+    for (int64_t i = 0; i < (by_channel ? c.dst_channels : 1); ++i)
+      step.quantized->weights.scales.push_back(0.01f * static_cast<float>(1 + i));
+    expect_bits_of(step, true);
+  }
+
+  void expect_bits_of(const LibraryStep& step, bool may_pack) {
     const WindowedContraction contraction = kernel::windowed_contraction_of(step);
     std::vector<Aligned> memory;
     for (const auto* ports : {&step.inputs, &step.outputs})
@@ -52,8 +69,7 @@ class ConvolutionBits : public OnDescribedMachine {
     std::vector<char> expected(bytes);
     kernel::interpret(contraction, args[contraction.left.port], args[contraction.right.port],
                       contraction.has_bias() ? args[contraction.bias.port] : nullptr, expected.data());
-    const bool makes_weights = c.kind == OpKind::ConvolutionBackwardWeights || c.kind == OpKind::ConvTransposeBackwardWeights;
-    for (const bool packs : {false, !makes_weights}) {
+    for (const bool packs : {false, may_pack}) {
       const int threads = 1 + static_cast<int>(random_() % 3);
       EXPECT_TRUE(result_of(contraction, args, bytes, threads, packs) == expected)
           << threads << " threads" << (packs ? ", weights packed" : "");
@@ -125,6 +141,23 @@ TEST_P(ConvolutionBits, AreThoseOfTheChainInSixteenBits) {
 TEST_P(ConvolutionBits, AreThoseOfTheChainForManyTerms) {
   for (const OpKind kind : {OpKind::Convolution, OpKind::ConvTranspose, OpKind::ConvolutionBackwardWeights})
     expect_chain({.kind = kind, .src_channels = 600, .dst_channels = 20, .space = {5, 5}});
+}
+
+TEST_P(ConvolutionBits, OfIntegersAreExact) {
+  for (const auto& [src, zero_point] : std::vector<std::pair<DataType, int64_t>>{{u8, 0}, {u8, 131}, {s8, -7}}) {
+    for (const bool is_first : {true, false}) {
+      const ConvolutionCase odd{.src_channels = 5, .dst_channels = 33, .channels_last = is_first, .taps_first = !is_first};
+      expect_exact_sums(odd, src, zero_point, true);
+      expect_exact_sums({.src_channels = 24, .dst_channels = 12, .groups = 2, .channels_last = is_first, .dtype = bf16}, src,
+                        zero_point, true);
+      expect_exact_sums({.src_channels = 12, .dst_channels = 12, .groups = 12, .strides = {2, 1}}, src, zero_point, is_first);
+      expect_exact_sums({.kind = OpKind::ConvTranspose, .dst_channels = 20, .strides = {2, 1}, .channels_last = is_first}, src,
+                        zero_point, true);
+    }
+    expect_exact_sums({.src_channels = 700, .dst_channels = 20, .space = {5, 5}}, src, zero_point, true);
+    expect_exact_sums({.src_channels = 19, .dst_channels = 34, .kernel = {1, 1}, .pads_begin = {0, 0}, .pads_end = {0, 0}}, src,
+                      zero_point, false);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(OnMachines, ConvolutionBits, ::testing::ValuesIn(described_machines()), name_of_machine);

@@ -112,6 +112,11 @@ kernel::Contraction product_of(const WindowedContraction& c) {
     stack.dst.batch_strides.push_back(dim.other);
   }
   kernel::Contraction product{stack};
+  if (c.integers) {
+    product.integers = c.integers;
+    product.integers->scale_strides = Dims(stack.batch.size(), 0);
+    if (c.integers->scales.size() > 1) product.integers->scale_strides[0] = stack.n;
+  }
   kernel::verify(product);
   return product;
 }
@@ -188,7 +193,7 @@ class GeneratedConvolution final : public Primitive {
 };
 
 std::unique_ptr<const Primitive> convolution(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  if (step.quantized || step.post_ops) return nullptr;
+  if (step.post_ops) return nullptr;
   return generated_convolution(kernel::windowed_contraction_of(step), host_machine(), use);
 }
 
@@ -200,18 +205,18 @@ bool is_fast(const WindowedContraction& c) {
 }
 
 std::unique_ptr<const Primitive> fast_convolution(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  if (step.quantized || step.post_ops) return nullptr;
+  const bool has_many_axes = step.inputs[0].shape->size() > kMostAxesOfOneDnn + 2;
+  if (step.post_ops || (step.quantized && !has_many_axes)) return nullptr;
   const WindowedContraction contraction = kernel::windowed_contraction_of(step);
-  const bool is_only_choice = contraction.sum_type() == kernel::Type::f64 || contraction.axes.size() > kMostAxesOfOneDnn;
+  const bool is_only_choice = contraction.sum_type() == kernel::Type::f64 || has_many_axes;
   return is_only_choice || is_fast(contraction) ? generated_convolution(contraction, host_machine(), use) : nullptr;
 }
 
-std::vector<LibraryOp> ops_with(decltype(LibraryOp::compile) compile) {
+std::vector<LibraryOp> ops_with(decltype(LibraryOp::compile) compile, decltype(LibraryOp::takes_integers) takes_integers) {
+  const auto is_fast_in = [](DataType dtype) { return dtype == DataType::f32 || dtype == DataType::f64; };
   std::vector<LibraryOp> ops;
   for (const OpKind kind : kernel::convolution_kinds())
-    ops.push_back({.kind = kind, .compile = compile, .is_fast_in = [](DataType dtype) {
-                     return dtype == DataType::f32 || dtype == DataType::f64;
-                   }});
+    ops.push_back({.kind = kind, .compile = compile, .is_fast_in = is_fast_in, .takes_integers = takes_integers});
   return ops;
 }
 
@@ -222,7 +227,10 @@ std::unique_ptr<const Primitive> generated_convolution(const WindowedContraction
   return std::make_unique<GeneratedConvolution>(contraction, machine, use);
 }
 
-std::vector<LibraryOp> fast_convolution_ops() { return ops_with(fast_convolution); }
-std::vector<LibraryOp> convolution_ops() { return ops_with(convolution); }
+std::vector<LibraryOp> fast_convolution_ops() { return ops_with(fast_convolution, nullptr); }
+// Where oneDNN has no exact convolutions of integers, its convolutions of floats are faster than generated code.
+std::vector<LibraryOp> convolution_ops() {
+  return ops_with(convolution, [] { return onednn_ops().empty(); });
+}
 
 }  // namespace lamina::cpu

@@ -233,7 +233,7 @@ void ProductRunner::pack(const void* weights, void* packed, const Executor& exec
 void ProductRunner::run(const void* src, const void* weights, const void* bias, void* dst, void* scratch,
                         const Executor& executor) const {
   const Memory memory{static_cast<const char*>(src), static_cast<const char*>(weights), static_cast<const char*>(bias),
-                      static_cast<char*>(dst)};
+                      static_cast<char*>(dst), contraction_.integers ? contraction_.integers->scales.data() : nullptr};
   const int64_t row_blocks = parts(stack_.m, schedule_.row_block);
   const auto column_blocks = static_cast<int64_t>(column_blocks_.size());
   const Executor team = executor.at_most(is_worth_threads_ ? threads_ : 1);
@@ -259,6 +259,8 @@ ProductRunner::Memory ProductRunner::at_entry(const Memory& memory, int64_t entr
     at.weights += place * weights_strides[d] * weights_bytes_;
     if (at.bias != nullptr) at.bias += place * stack_.bias.batch_strides[d] * bias_bytes_;
     at.dst += place * stack_.dst.batch_strides[d] * dst_bytes_;
+    if (contraction_.integers && !contraction_.integers->scale_strides.empty())
+      at.scales += place * contraction_.integers->scale_strides[d];
   }
   return at;
 }
@@ -342,11 +344,12 @@ void ProductRunner::copy(const Unit& unit, const Rows& rows, int64_t slot) const
                                   reinterpret_cast<const void**>(to), made);
   }
   if (!schedule_.copies_rows) return;
-  if (row_source_ != nullptr)
-    return row_source_->make_rows(unit.at.src, unit.entry, rows.first, rows.count, unit.first_k, unit.count, to,
-                                  copied_row_bytes_);
   const int64_t entries = entries_of(unit), bytes = sum_bytes_ / entries_;
-  copy_src_(rows.src, {rows.to_next_row, rows.to_next_k}, to, {copied_row_bytes_, bytes}, rows.count, entries);
+  if (row_source_ != nullptr)
+    row_source_->make_rows(unit.at.src, unit.entry, rows.first, rows.count, unit.first_k * entries_, entries, to,
+                           copied_row_bytes_);
+  else
+    copy_src_(rows.src, {rows.to_next_row, rows.to_next_k}, to, {copied_row_bytes_, bytes}, rows.count, entries);
   if (entries % entries_ == 0) return;
   for (int64_t row = 0; row < rows.count; ++row)
     std::memset(to + row * copied_row_bytes_ + entries * bytes, 0, static_cast<size_t>(bytes));
@@ -515,9 +518,8 @@ void ProductRunner::run_tile(const Unit& unit, const Rows& rows, const Panel& pa
   if (is_direct(panel) || !(goes_through_dst || is_last)) return;
   if (!contraction_.integers)
     return copy_out_(sums.at, {sums.to_next_row, sum_bytes_}, result, steps, rows.count, panel.columns);
-  const std::vector<float>& scales = contraction_.integers->scales;
-  scale_out_(sums.at, sums.to_next_row, scales.data() + (scales.size() == 1 ? 0 : panel.first_column), added.at,
-             added.to_next_row, result, steps, rows.count, panel.columns);
+  const float* const scales = unit.at.scales + (contraction_.integers->scales.size() == 1 ? 0 : panel.first_column);
+  scale_out_(sums.at, sums.to_next_row, scales, added.at, added.to_next_row, result, steps, rows.count, panel.columns);
 }
 
 }  // namespace lamina::cpu

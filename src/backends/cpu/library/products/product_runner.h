@@ -53,6 +53,7 @@ class ProductRunner {
   struct Memory {
     const char *src, *weights, *bias;
     char* dst;
+    const float* scales;  // of integers
   };
   struct Unit;
   struct Rows;

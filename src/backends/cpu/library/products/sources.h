@@ -30,8 +30,8 @@ class PanelSource : public Source {
 // Rows of src that are no matrix of floats in memory. `src`: the pointer that ProductRunner::run gets.
 class RowSource : public Source {
  public:
-  // If the schedule copies rows: entries of k of some rows of an entry of the batch, in the type of the sums and contiguous.
-  // `to_next_row`: bytes.
+  // If the schedule copies rows: entries of k of some rows of an entry of the batch, in the type of the sums and contiguous;
+  // integers without their zero point, in 16 bits. `to_next_row`: bytes.
   virtual void make_rows(const void* src, int64_t entry, int64_t first_row, int64_t rows, int64_t first_k, int64_t count,
                          char* to, int64_t to_next_row) const = 0;
   // If not: k consists of parts of this many entries, which are to_next_k() bytes apart in each row.

@@ -32,6 +32,11 @@ DataType type_of_sums(const WindowedContraction& c) {
   return c.sum_type() == kernel::Type::f64 ? DataType::f64 : DataType::f32;
 }
 
+MatrixCopy copy_of(const WindowedContraction& c, const Machine& machine, int vector_bits) {
+  if (c.integers) return MatrixCopy::of_integers(c.left.dtype, c.integers->src_zero_point, machine, vector_bits);
+  return {c.left.dtype, type_of_sums(c), machine, vector_bits};
+}
+
 // Whether a line without pads is contiguous in memory.
 bool has_contiguous_lines(const WindowedContraction& c) {
   const Axis& last = c.axes.back();
@@ -51,11 +56,11 @@ WindowRows::WindowRows(const WindowedContraction& contraction, int64_t rows, con
       rows_(rows),
       rows_per_group_(c_.row_count()),
       bytes_(bytes_of(c_.left.dtype, 1)),
-      sum_bytes_(bytes_of(type_of_sums(c_), 1)),
+      row_bytes_(c_.integers ? int64_t{sizeof(int16_t)} : bytes_of(type_of_sums(c_), 1)),
       line_(c_.axes.back().terms * c_.inner_terms.extent),
       is_contiguous_(has_contiguous_lines(c_)),
       finds_lines_(finds_lines(c_)),
-      copy_(c_.left.dtype, type_of_sums(c_), machine, vector_bits),
+      copy_(copy_of(c_, machine, vector_bits)),
       zeros_(static_cast<char*>(std::calloc(static_cast<size_t>(part() * std::abs(to_next_k()) + bytes_), 1)), std::free) {
   if (zeros_ == nullptr) throw std::bad_alloc();
   LAMINA_CHECK(c_.axes.size() <= kMostAxes, kernel::print(c_));
@@ -155,8 +160,8 @@ void WindowRows::make_row(const char* row, const int64_t* places, int64_t first_
     if (const char* const line = line_at(row, places, first_k / line_); line != nullptr)
       make_line(line, places[c_.axes.size() - 1], first, part, to);
     else
-      std::memset(to, 0, static_cast<size_t>(part * sum_bytes_));
-    first_k += part, count -= part, to += part * sum_bytes_;
+      std::memset(to, 0, static_cast<size_t>(part * row_bytes_));
+    first_k += part, count -= part, to += part * row_bytes_;
   }
 }
 
@@ -168,24 +173,24 @@ void WindowRows::make_line(const char* line, int64_t row_place, int64_t first, i
     const int64_t start = row_place * axis.per_row + axis.first;
     const int64_t begin = std::clamp(-start * inner - first, int64_t{0}, count);
     const int64_t end = std::clamp((axis.pixels - start) * inner - first, begin, count);
-    std::memset(to, 0, static_cast<size_t>(begin * sum_bytes_));
-    if (end > begin) copy(line + (start * inner + first + begin) * bytes_, end - begin, to + begin * sum_bytes_);
-    std::memset(to + end * sum_bytes_, 0, static_cast<size_t>((count - end) * sum_bytes_));
+    std::memset(to, 0, static_cast<size_t>(begin * row_bytes_));
+    if (end > begin) copy(line + (start * inner + first + begin) * bytes_, end - begin, to + begin * row_bytes_);
+    std::memset(to + end * row_bytes_, 0, static_cast<size_t>((count - end) * row_bytes_));
     return;
   }
   while (count > 0) {
     const int64_t part = std::min(count, inner - first % inner), pixel = axis.pixel(row_place, first / inner);
     const char* const from = line + (pixel * axis.left + first % inner * c_.inner_terms.left) * bytes_;
     if (pixel < 0)
-      std::memset(to, 0, static_cast<size_t>(part * sum_bytes_));
+      std::memset(to, 0, static_cast<size_t>(part * row_bytes_));
     else
-      copy_(from, {0, c_.inner_terms.left * bytes_}, to, {0, sum_bytes_}, 1, part);
-    first += part, count -= part, to += part * sum_bytes_;
+      copy_(from, {0, c_.inner_terms.left * bytes_}, to, {0, row_bytes_}, 1, part);
+    first += part, count -= part, to += part * row_bytes_;
   }
 }
 
 void WindowRows::copy(const char* from, int64_t count, char* to) const {
-  copy_(from, {0, bytes_}, to, {0, sum_bytes_}, 1, count);
+  copy_(from, {0, bytes_}, to, {0, row_bytes_}, 1, count);
 }
 
 }  // namespace lamina::cpu

@@ -1,4 +1,5 @@
-// The left factor of a convolution as rows of a matrix (kernels/windowed_contraction.h).
+// The left factor of a convolution as rows of a matrix (kernels/windowed_contraction.h). Rows of integers are made without the
+// zero point, in 16 bits.
 #pragma once
 
 #include <cstdlib>
@@ -40,7 +41,7 @@ class WindowRows final : public RowSource {
 
   kernel::WindowedContraction c_;
   int64_t rows_, rows_per_group_;
-  int64_t bytes_, sum_bytes_;  // of an element of left and of a sum
+  int64_t bytes_, row_bytes_;  // of an element of left and of a row that is made
   int64_t line_;               // terms along the last axis and the inner terms: those that vary fastest
   bool is_contiguous_;         // a line without pads is contiguous in memory
   bool finds_lines_;           // a part is a line, else the inner terms
