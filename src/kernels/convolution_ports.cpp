@@ -1,5 +1,7 @@
 #include "kernels/convolution_ports.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -83,6 +85,10 @@ std::vector<OpKind> convolution_kinds() {
   std::vector<OpKind> kinds;
   for (const Roles& roles : kRoles) kinds.push_back(roles.kind);
   return kinds;
+}
+
+bool is_convolution(OpKind kind) {
+  return std::any_of(std::begin(kRoles), std::end(kRoles), [kind](const Roles& roles) { return roles.kind == kind; });
 }
 
 ConvolutionPorts convolution_ports(const LibraryStep& step) {

@@ -36,6 +36,7 @@ struct ConvolutionPorts {
 };
 
 std::vector<OpKind> convolution_kinds();
+bool is_convolution(OpKind kind);
 
 // `step` must be one of these kinds, with every shape and stride known.
 ConvolutionPorts convolution_ports(const LibraryStep& step);

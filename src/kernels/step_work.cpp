@@ -74,7 +74,7 @@ double elements(const LogicalTensor& tensor) { return static_cast<double>(tensor
 
 double arithmetic_of_product(const LibraryStep& step) {
   const Dims& src = *step.inputs[0].shape;
-  const bool transposed = step.op.attribute<bool>("transpose_a");
+  const bool transposed = step.op.attributes.contains("transpose_a") && step.op.attribute<bool>("transpose_a");
   const int64_t k = src.size() < 2 || !transposed ? src.back() : src[src.size() - 2];
   return 2 * elements(step.outputs[0]) * static_cast<double>(k);
 }
@@ -88,8 +88,8 @@ double arithmetic_of_convolution(const LibraryStep& step) {
 }
 
 double arithmetic_of(const LibraryStep& step) {
-  if (step.op.kind == OpKind::MatMul) return arithmetic_of_product(step);
-  if (schema_of(step.op.kind).traits.contracts) return arithmetic_of_convolution(step);
+  if (is_convolution(step.op.kind)) return arithmetic_of_convolution(step);
+  if (schema_of(step.op.kind).traits.contracts) return arithmetic_of_product(step);
   double largest = 0;  // pools and resampling: an operation per element that is read or written
   for (const auto* tensors : {&step.inputs, &step.outputs})
     for (const LogicalTensor& tensor : *tensors)

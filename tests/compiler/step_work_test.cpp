@@ -66,6 +66,13 @@ TEST(StepWork, AProductOfATransposedFactorHasItsColumnsFirst) {
   EXPECT_EQ(steps_of(g).at(0).arithmetic, 2 * 6 * 16 * 32);
 }
 
+TEST(StepWork, ARowOfAGroupedProductUsesOneMatrix) {
+  // [6, 16] x [3, 16, 32]
+  GraphBuilder g;
+  g.op(OpKind::GroupedMatMul, {g.input(f32, {6, 16}), g.input(f32, {3, 16, 32}), g.input(DataType::s32, {3})});
+  EXPECT_EQ(steps_of(g).at(0).arithmetic, 2 * 6 * 16 * 32);
+}
+
 TEST(StepWork, AConvolutionUsesEachWeightAtEachPosition) {
   // src [2, 8, 10, 10], weights [12, 4, 3, 3] in 2 groups, dst [2, 12, 8, 8]
   const auto conv = [](OpKind kind, const Dims& first, const std::string& format) {
