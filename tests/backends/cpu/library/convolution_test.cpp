@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <utility>
 
 #include "backends/cpu/library/library_check.h"
@@ -35,14 +36,18 @@ void expect_all_kinds_match(ConvolutionCase c, double error = 3e-6) {
   }
 }
 
-// For some processors, oneDNN implements convolutions only by gemm.
-bool has_direct_convolutions() {
-  static const bool has = [] {
-    const LibraryRun run = expect_library_matches_reference(graph_of({.src_channels = 32, .dst_channels = 32}), kLongSums);
-    return run.info.kernels.front().find("gemm") == std::string::npos;
-  }();
-  return has;
+// The primitive of a window of several taps.
+const std::string& name_of_primitive() {
+  static const std::string name =
+      expect_library_matches_reference(graph_of({.src_channels = 32, .dst_channels = 32}), kLongSums).info.kernels.front();
+  return name;
 }
+
+// Without oneDNN, it is generated code.
+bool is_by_onednn() { return !name_of_primitive().starts_with("convolution, "); }
+
+// For some processors, oneDNN implements convolutions only by gemm.
+bool has_direct_convolutions() { return is_by_onednn() && name_of_primitive().find("gemm") == std::string::npos; }
 
 TEST(ConvolutionStep, TakesOddChannelsWithAndWithoutBias) {
   expect_all_kinds_match({.src_channels = 5, .dst_channels = 7});
@@ -248,7 +253,9 @@ TEST(ConvolutionStep, AnImagesBitsAreItsOwn) {
           c.kind = kind;
           c.channels_last = channels_last;
           c.dtype = dtype;
-          EXPECT_THAT(expect_images_keep_their_bits(c).info.kernels, Contains(HasSubstr(" tiles an image")));
+          const LibraryRun run = expect_images_keep_their_bits(c);
+          if (!is_by_onednn()) continue;
+          EXPECT_THAT(run.info.kernels, Contains(HasSubstr(" tiles an image")));
         }
       }
     }
