@@ -38,7 +38,7 @@ TEST(RandomGraphs, HaveNoFaultOnTheCpu) {
 // These graphs are generated but not executed. A manual run of 20,000 graphs starts with them.
 TEST(RandomGraphs, HoldAllTypesAndLayoutsThatSchemasAllow) {
   Drawn drawn;
-  for (uint64_t seed = 1; seed <= 12000; ++seed) drawn.count(random_recipe(seed));
+  for (uint64_t seed = 1; seed <= 60000; ++seed) drawn.count(random_recipe(seed));
   EXPECT_THAT(drawn.types_never_drawn(), IsEmpty());
   EXPECT_THAT(drawn.layouts_never_drawn(), IsEmpty());
 }
