@@ -23,31 +23,29 @@ std::vector<DataType> small_floats_of(int bits) {
   return types;
 }
 
-std::vector<DataType> computing_integers() {
+namespace {
+
+std::vector<DataType> integers_of(int least_bits) {
   std::vector<DataType> types = all_types();
-  std::erase_if(types, [](DataType type) { return !is_integer(type) || bits_of(type) < 16; });
+  std::erase_if(types, [&](DataType type) { return !is_integer(type) || bits_of(type) < least_bits; });
   return types;
 }
 
-std::vector<DataType> floats_and_integers() {
+std::vector<DataType> floats_and(const std::vector<DataType>& integers) {
   std::vector<DataType> types = floats_and_f64();
-  const std::vector<DataType> integers = computing_integers();
   types.insert(types.end(), integers.begin(), integers.end());
   return types;
 }
 
-std::vector<DataType> whole_integers() {
-  std::vector<DataType> types = all_types();
-  std::erase_if(types, [](DataType type) { return !is_integer(type) || bits_of(type) < 8; });
-  return types;
-}
+}  // namespace
 
-std::vector<DataType> numbers() {
-  std::vector<DataType> types = floats_and_f64();
-  const std::vector<DataType> integers = whole_integers();
-  types.insert(types.end(), integers.begin(), integers.end());
-  return types;
-}
+std::vector<DataType> computing_integers() { return integers_of(16); }
+
+std::vector<DataType> floats_and_integers() { return floats_and(computing_integers()); }
+
+std::vector<DataType> whole_integers() { return integers_of(8); }
+
+std::vector<DataType> numbers() { return floats_and(whole_integers()); }
 
 TypeRule stays_alone(DataType alone, std::vector<std::string> variables) {
   return [alone, variables = std::move(variables)](const TypeOf& type_of) -> std::string {
