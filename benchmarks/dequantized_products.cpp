@@ -1,6 +1,8 @@
 // Products with weights of 4 and 8 bits, beside the bandwidth of reading as many bytes. The minimum of each is printed.
 //
-//   dequantized_products [--threads N] [--seconds S] [--smoke] [SHAPE...]     SHAPE: MxKxN
+//   dequantized_products [--threads N] [--seconds S] [--smoke] [--weights NAME] [SHAPE...]     SHAPE: MxKxN
+//
+// --weights: only this form, of those that the table lists.
 #include <omp.h>
 
 #include <algorithm>
@@ -31,8 +33,6 @@ namespace kernel = lamina::kernel;
 constexpr const char* kShapes[] = {"1x4096x4096", "1x4096x14336", "1x14336x4096",
                                    "4x4096x4096", "16x4096x4096", "128x4096x4096"};
 
-using Options = bench::TurnOptions;
-
 struct Shape {
   long m = 0, k = 0, n = 0;
 };
@@ -47,12 +47,30 @@ struct Form {
 constexpr Form kForms[] = {{"s4/32", DataType::s4, 32, DataType::f32},
                            {"s4/32 f16", DataType::s4, 32, DataType::f16},
                            {"s4/128", DataType::s4, 128, DataType::f32},
-                           {"s8/k", DataType::s8, 0, DataType::f32}};
+                           {"s8/k", DataType::s8, 0, DataType::f32},
+                           {"s8/32 f16", DataType::s8, 32, DataType::f16}};
+
+struct Options : bench::TurnOptions {
+  std::vector<Form> forms{std::begin(kForms), std::end(kForms)};
+};
+
+Form form_of(const std::string& name) {
+  std::string allowed;
+  for (const Form& form : kForms) {
+    if (name == form.name) return form;
+    allowed += allowed.empty() ? form.name : std::string(", ") + form.name;
+  }
+  std::fprintf(stderr, "dequantized_products: --weights is \"%s\"; allowed are %s\n", name.c_str(), allowed.c_str());
+  std::exit(2);
+}
 
 Options options_of(int argc, char** argv) {
   Options options;
   options.shapes.assign(std::begin(kShapes), std::end(kShapes));
-  bench::read_options(argc, argv, options, {"1x64x70", "20x64x70"});
+  bench::read_options(argc, argv, options, {"1x64x70", "20x64x70"}, [&](const std::string& name, char* value) {
+    if (name == "--weights") options.forms = {form_of(value)};
+    return name == "--weights";
+  });
   return options;
 }
 
@@ -125,7 +143,7 @@ int main(int argc, char** argv) {
   std::printf("%d threads; packed once, and packed in every execution\n", options.threads);
   std::printf("%-14s %-9s %9s %9s %7s %7s %s\n", "shape", "weights", "us", "us", "GB/s", "read", "fractions of reading");
   for (const std::string& shape : options.shapes) {
-    for (const Form& form : kForms) measure(shape, form, options);
+    for (const Form& form : options.forms) measure(shape, form, options);
   }
   return 0;
 }
