@@ -249,3 +249,12 @@ def test_the_place_of_an_extreme_is_numpys_also_beside_nan(kind, of_numpy):
                               [helper.make_tensor_value_info("y", TensorProto.INT64, (3,))])
     made, = lamina.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))(x)
     np.testing.assert_array_equal(made, of_numpy(x, 1))
+
+
+@pytest.mark.parametrize("reverse", [0, 1])
+def test_a_running_product_does_not_overflow_in_between(reverse):
+    x = np.array([1e-30, 1e30, 1e30, 2], np.float32)[::-1 if reverse else 1].copy()
+    run = lamina.from_onnx(model_of([helper.make_node("CumProd", ["x", "axis"], ["y"], reverse=reverse)], [("x", TensorProto.FLOAT, (4,))],
+                                    [("y", TensorProto.FLOAT, (4,))], [numpy_helper.from_array(np.array(0), "axis")], opset=26))
+    wanted = np.cumprod(x[::-1])[::-1] if reverse else np.cumprod(x)
+    np.testing.assert_array_equal(run(x)[0], wanted)

@@ -12,6 +12,8 @@ from lamina.onnx.node import OF_NUMPY, Node, Unfit
 # The results of reductions over no elements.
 _OF_NOTHING = {"ReduceSum": 0.0, "ReduceL1": 0.0, "ReduceL2": 0.0, "ReduceProd": 1.0, "ReduceMax": -math.inf, "ReduceMin": math.inf}
 
+_MOST_FACTORS = 1024  # of a running product, which has an op for each
+
 
 def reduce(kind: str) -> Callable:
     def rule(node: Node) -> Any:
@@ -89,6 +91,26 @@ def running_sum(node: Node) -> Any:
     return node.op("CumSum", [x], axis=axis, exclusive=bool(node.attribute("exclusive", 0)), reverse=bool(node.attribute("reverse", 0)))
 
 
+def running_product(node: Node) -> Any:
+    """One product after the other, as ONNX defines it: products of parts could overflow where the running product does not."""
+    x, axis = node.tensor(0), int(node.known(1).flat[0])
+    shape = node.shape(x)
+    axis %= len(shape)
+    extent, exclusive, reverse = shape[axis], bool(node.attribute("exclusive", 0)), bool(node.attribute("reverse", 0))
+    if extent > _MOST_FACTORS:
+        raise Unfit(f"{extent} elements along the axis, allowed is {_MOST_FACTORS}")
+    if extent == 0:
+        return node.copy(x)
+    order = list(range(extent))[::-1 if reverse else 1]
+    entries = [node.op("Slice", [x], starts=[i], ends=[i + 1], axes=[axis]) for i in (order[:-1] if exclusive else order)]
+    if exclusive:
+        entries.insert(0, node.expand(node.array(numpy.ones([1] * len(shape)), x.dtype), [1 if i == axis else e for i, e in enumerate(shape)]))
+    made = entries[:1]
+    for entry in entries[1:]:
+        made.append(node.op("Multiply", [made[-1], entry]))
+    return node.op("Concat", made[::-1 if reverse else 1], axis=axis) if extent > 1 else node.copy(made[0])
+
+
 def top_k(node: Node) -> list:
     """The k largest or smallest elements, in order even if the model does not ask for it."""
     x, count = node.tensor(0), int(node.known(1).flat[0])
@@ -119,5 +141,5 @@ def gemm(node: Node) -> Any:
 RULES = {
     **{kind: reduce(kind) for kind in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2")},
     "ReduceSumSquare": composed("Square", "ReduceSum"), "ReduceLogSum": composed("", "ReduceSum", "Log"),
-    "LpNormalization": lp_normalization, "CumSum": running_sum, "TopK": top_k, "MatMul": matmul, "Gemm": gemm,
+    "LpNormalization": lp_normalization, "CumSum": running_sum, "CumProd": running_product, "TopK": top_k, "MatMul": matmul, "Gemm": gemm,
 }
