@@ -101,11 +101,12 @@ constexpr ScheduleField<ProductSchedule, ProductContext> kFields[] = {
 };
 
 // The time for an entry of k and a row of dst, in multiplications of vectors, with panels of this width. The last panel is
-// narrower; tiles with few sums wait for them.
+// narrower; tiles with few sums wait for them, and those of one vector for their loads: one for each element of src.
 double time_of_row(const Machine& machine, int vectors, int64_t dst_vectors) {
   const double rows = most_rows(machine, vectors);
   const auto time_of_panel = [&](int64_t width) {
-    return std::max(rows * static_cast<double>(width), product_tuning::kSumsInFlight) / rows;
+    const auto vectors_of_row = static_cast<double>(width);
+    return std::max({rows * vectors_of_row, rows + vectors_of_row, product_tuning::kSumsInFlight}) / rows;
   };
   const int64_t rest = dst_vectors % vectors;
   return static_cast<double>(dst_vectors / vectors) * time_of_panel(vectors) + (rest > 0 ? time_of_panel(rest) : 0);
@@ -153,17 +154,12 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
   s.k_block = c.adds ? c.elements_of_k() : even_block(c.elements_of_k(), most, 1);
 }
 
-// A panel of weights stays in the second-level cache while all rows of a unit are multiplied by it, a tile of rows in the
-// first.
-void choose_blocks(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
-  const int64_t columns = panel_columns(c, s);
-  s.prefetches = true;
-  s.k_block = c.adds ? c.elements_of_k() : even_block(c.elements_of_k(), entries_in_cache(c, machine, s), 1);
-  s.column_block = c.matrices.n;
-  s.row_block = c.matrices.m;
+// Threads share rows first, of which a unit has kRowsOfUnit at least, or columns first.
+void share(const Contraction& c, int threads, bool rows_first, ProductSchedule& s) {
   if (threads == 1) return;
   const int64_t units = threads * product_tuning::kUnitsPerThread, products = c.matrices.products();
-  s.column_block = even_block(c.matrices.n, parts_of(c.matrices.n, parts_of(units, products)), columns);
+  const int64_t of_rows = products * (rows_first ? std::max<int64_t>(c.matrices.m / product_tuning::kRowsOfUnit, 1) : 1);
+  s.column_block = even_block(c.matrices.n, parts_of(c.matrices.n, parts_of(units, of_rows)), panel_columns(c, s));
   const int64_t of_columns = products * parts_of(c.matrices.n, s.column_block);
   s.row_block = even_block(c.matrices.m, parts_of(c.matrices.m, parts_of(units, of_columns)), s.rows);
 }
@@ -174,19 +170,29 @@ void keep_rows(const Contraction& c, const Machine& machine, int64_t row_bytes, 
   s.row_block = std::min(s.row_block, even_block(c.matrices.m, most, s.rows));
 }
 
-// Rows that are made once for few columns cost too much: threads share rows first.
-void share_rows(const Contraction& c, int threads, ProductSchedule& s) {
-  if (threads == 1) return;
-  const int64_t units = threads * product_tuning::kUnitsPerThread, products = c.matrices.products();
-  const int64_t of_rows = products * std::max<int64_t>(c.matrices.m / product_tuning::kRowsOfUnit, 1);
-  s.column_block = even_block(c.matrices.n, parts_of(c.matrices.n, parts_of(units, of_rows)), panel_columns(c, s));
-  const int64_t of_columns = products * parts_of(c.matrices.n, s.column_block);
-  s.row_block = even_block(c.matrices.m, parts_of(c.matrices.m, parts_of(units, of_columns)), s.rows);
+// With a short k, a panel has little work for a row: the rows of src and dst would be waited for. Packed weights allow few rows
+// at a time, because their panels are not copied for them again.
+bool keeps_rows(const Contraction& c, const Machine& machine, const ProductUse& use) {
+  const int64_t row_bytes = c.elements_of_k() * bytes_of_sum(c);
+  return use.packs_ahead &&
+         row_bytes * product_tuning::kLeastRowsKept <= machine.caches.second / product_tuning::kShareOfSecondCache;
+}
+
+// A panel of weights stays in the second-level cache while all rows of a unit are multiplied by it, a tile of rows in the
+// first; or some rows stay for all panels.
+void choose_blocks(const Contraction& c, const Machine& machine, const ProductUse& use, ProductSchedule& s) {
+  s.prefetches = true;
+  s.k_block = c.adds ? c.elements_of_k() : even_block(c.elements_of_k(), entries_in_cache(c, machine, s), 1);
+  s.column_block = c.matrices.n;
+  s.row_block = c.matrices.m;
+  const bool keeps = keeps_rows(c, machine, use);
+  share(c, use.threads, keeps && c.matrices.m > c.matrices.n, s);
+  if (keeps) keep_rows(c, machine, c.elements_of_k() * bytes_of_sum(c), s);
 }
 
 // For windows of several taps, most of a row's entries are also those of its neighbours.
 void choose_made_rows(const Contraction& c, const Machine& machine, const ProductUse& use, ProductSchedule& s) {
-  share_rows(c, use.threads, s);
+  share(c, use.threads, true, s);  // rows that are made cost too much for few columns
   s.copies_rows = use.part == 0;
   if (s.copies_rows) return keep_rows(c, machine, s.k_block * bytes_of_sum(c), s);
   s.k_block = even_block(c.elements_of_k() / use.part, std::max<int64_t>(s.k_block / use.part, 1), 1) * use.part;
@@ -220,7 +226,7 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
               : is_one_tile   ? widest_tile(c, machine, s)
                               : vectors_of_tile(machine, vectors_of_dst(c, s));
   s.rows = static_cast<int>(std::min<int64_t>(most_rows(machine, s.vectors), c.matrices.m));
-  choose_blocks(c, machine, use.threads, s);
+  choose_blocks(c, machine, use, s);
   s.copies_panels = !(use.packs_ahead && converts_in_tiles(c, s));
   if (use.makes_rows) choose_made_rows(c, machine, use, s);
   return s;

@@ -32,8 +32,11 @@ inline constexpr double kSumsInFlight = 10;
 // Units per thread, so that a late thread delays the others by a fraction.
 inline constexpr int64_t kUnitsPerThread = 4;
 
-// The rows of a unit, if rows are made: enough to read a panel for them.
+// The rows of a unit, at least: enough to read a panel for them.
 inline constexpr int64_t kRowsOfUnit = 64;
+
+// The fewest rows that are kept in the second-level cache for all panels, which are read again for each such block of rows.
+inline constexpr int64_t kLeastRowsKept = 128;
 
 // The widest panel, in parts of all registers: wider ones save no more loads of src.
 inline constexpr int kShareOfRegisters = 4;
