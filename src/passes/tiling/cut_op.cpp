@@ -149,6 +149,9 @@ std::vector<int>::iterator next_to_cut(const Graph& graph, std::vector<int>& wai
 std::string why_no_sum(const TileRegion& region, const Graph& graph, const Op& product) {
   const auto refused = [&](std::string_view why) { return join(describe(product), " sums over the rows of a tile, ", why); };
   if (region.row_loop() == 0) return refused("and there is no batch to split instead");
+  const auto rank_of = [&](ValueIndex value) { return graph.tensor(value).rank(); };
+  if (std::min(rank_of(product.inputs[0]), rank_of(product.inputs[1])) < rank_of(product.outputs[0]))
+    return refused("and the batch shares one of its factors");
   if (product.inputs.size() > 2 && product.inputs[2] != kNoValue) return refused("and would add its bias in each tile");
   for (const ValueIndex value : {product.inputs[0], product.inputs[1], product.outputs[0]}) {
     const DataType dtype = graph.tensor(value).dtype;

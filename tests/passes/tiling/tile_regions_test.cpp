@@ -359,6 +359,20 @@ TEST(TileRegions, LeaveOutSumsThatTheyCannotAddTo) {
   EXPECT_THAT(why_not(one_matrix), HasSubstr("there is no batch to split instead"));
 }
 
+// Tokens are mixed by plain weights after channels were: with the sum in the region, one thread would take all tiles of an
+// entry, which the products before it need not wait for.
+TEST(TileRegions, SumNoProductWithWeightsThatTheBatchShares) {
+  GraphBuilder g;
+  const auto hidden = g.named("first").op(OpKind::MatMul, {g.input(f32, {1, 4096, 64}), g.input(f32, {64, 256})});
+  const auto grown = g.named("exp").op(OpKind::Exp, {hidden});
+  const auto channels = g.named("second").op(OpKind::MatMul, {grown, g.input(f32, {256, 64})});
+  const auto turned = g.named("turn").op(OpKind::StaticTranspose, {channels}, {{"order", Dims{0, 2, 1}}});
+  g.named("tokens").op(OpKind::MatMul, {turned, g.input(f32, {4096, 128})});
+  const Graph graph = g.finish();
+  EXPECT_EQ(tiled(graph), "first exp second turn / 128 | tokens");
+  EXPECT_THAT(why_not(graph), HasSubstr("and the batch shares one of its factors"));
+}
+
 TEST(TileRegions, EndBehindASum) {
   const std::string text = tiled(backward({.reads_sum = true}));
   EXPECT_THAT(text, HasSubstr("qk exp dv dp ds dk dq / 128x512 + dv + dk + dq in 2 | reader"));
