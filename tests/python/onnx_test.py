@@ -127,6 +127,21 @@ def test_integers_are_compiled_in_only_where_they_must_be():
     assert run.static_inputs == ["shape"] and len(run._compiled) == 2
 
 
+def test_the_graphs_for_the_values_used_least_recently_are_dropped(monkeypatch):
+    monkeypatch.setattr("lamina.onnx.function.MOST_COMPILED", 2)
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["r"]), helper.make_node("Relu", ["r"], ["y"])]
+    run = lamina.from_onnx(model_of(nodes, [("x", TensorProto.FLOAT, (4, 2)), ("shape", TensorProto.INT64, (2,))], [("y", TensorProto.FLOAT, None)]))
+    x, shapes = np.ones((4, 2), np.float32), {rows: np.array([rows, 8 // rows], np.int64) for rows in (1, 2, 8)}
+    run(x, shapes[1])
+    first, = run._compiled.values()
+    for rows in (2, 1, 8, 1):
+        assert run(x, shapes[rows])[0].shape == (rows, 8 // rows)
+        assert len(run._compiled) <= 2
+    assert list(run._compiled.values())[-1] is first  # it is the most recent one, and was not compiled again
+    text = str(run.explain())
+    assert "[1, 8]" in text and "[8, 1]" not in text
+
+
 def test_what_follows_from_given_values_alone_is_not_computed_by_somebody_else():
     run = lamina.from_onnx(model_of([helper.make_node("Range", ["a", "b", "c"], ["y"])],
                                     [(name, TensorProto.INT64, ()) for name in "abc"], [("y", TensorProto.INT64, (None,))]))

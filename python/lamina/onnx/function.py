@@ -14,6 +14,7 @@ from lamina.onnx.importer import Importer
 from lamina.onnx.node import NeedsValue
 
 OLDEST = 13
+MOST_COMPILED = 64  # sets of values of static inputs whose graphs are kept
 
 
 class OnnxFunction:
@@ -21,7 +22,7 @@ class OnnxFunction:
     order.
 
     The values of inputs that determine shapes or attributes (axes, bounds, sizes) are compiled in; `static_inputs` has their
-    names. The model is compiled once per set of their values."""
+    names. The model is compiled once per set of their values; of more than 64 sets, those used least recently are dropped."""
 
     def __init__(self, model: onnx.ModelProto, name: str) -> None:
         self.name, self._model = name, model
@@ -40,11 +41,8 @@ class OnnxFunction:
         given = self._by_name(arrays)
         while True:
             static = {name: given[name] for name in self.static_inputs}
-            key = tuple((str(a.dtype), a.shape, a.tobytes()) for a in static.values())
             try:
-                if key not in self._compiled:
-                    self._compiled[key] = Importer(self._model, self.name, static).run()
-                return self._compiled[key](given)
+                return self._compiled_for(static)(given)
             except NeedsValue as needed:
                 self.static_inputs.append(needed.name)
                 self._compiled.clear()
@@ -56,6 +54,15 @@ class OnnxFunction:
         if not found:
             raise Error(f"{self.name}: explain: no graph is compiled, allowed is a model that was called and that computes an output")
         return found[-1](title or self.name)
+
+    def _compiled_for(self, static: dict) -> Any:
+        """The last entry of _compiled is the most recently used one."""
+        key = tuple((str(a.dtype), a.shape, a.tobytes()) for a in static.values())
+        found = self._compiled.pop(key, None)
+        self._compiled[key] = found if found is not None else Importer(self._model, self.name, static).run()
+        if len(self._compiled) > MOST_COMPILED:
+            del self._compiled[next(iter(self._compiled))]
+        return self._compiled[key]
 
     def _by_name(self, arrays: tuple) -> dict:
         if len(arrays) == 1 and isinstance(arrays[0], dict):
