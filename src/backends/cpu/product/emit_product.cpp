@@ -76,7 +76,7 @@ class TileEmitter {
       Values rows;
       for (int row = 0; row < tile_.rows; ++row) rows.push_back(f_.word_at(before.back(), row, f_.b.getPtrTy()));
       Values part(before.begin(), before.end() - 1);
-      part.push_back(f_.i64(0));
+      part.push_back(tile_.groups.columns == 0 ? f_.i64(0) : f_.stride(10));
       part = f_.repeat(f_.arg(4), std::move(part), [&](const Values& entry) {
         llvm::Value *const weights = entry[f_.sums()], *const offset = entry.back();
         Values after = multiplied(entry, weights, [&](int row) { return f_.at(rows[static_cast<size_t>(row)], offset); });
@@ -97,13 +97,40 @@ class TileEmitter {
     for (int64_t byte = 0; tile_.prefetches && byte < panel_bytes; byte += kLine)
       f_.prefetch(f_.at(weights, f_.i64(panel_bytes + byte)));
     for (int row = 0; row < tile_.rows; ++row) {
-      llvm::Value* const factor = f_.b.CreateVectorSplat(static_cast<unsigned>(f_.lanes), f_.load(f_.scalar, src(row)));
+      llvm::Value* const place = src(row);
+      llvm::Value* factor = tile_.groups.columns == 0 ? splat(place) : nullptr;
       for (int j = 0; j < tile_.vectors; ++j) {
+        if (tile_.groups.columns > 0) factor = factors_of_groups(place, j);
         llvm::Value*& sum = state[static_cast<size_t>(row * tile_.vectors + j)];
         sum = added(sum, factor, row_of_weights[static_cast<size_t>(j)]);
       }
     }
     return state;
+  }
+  llvm::Value* splat(llvm::Value* place) {
+    return f_.b.CreateVectorSplat(static_cast<unsigned>(f_.lanes), f_.load(f_.scalar, place));
+  }
+
+  // Of vector `j`: in each lane the element of its group. `place`: the element of the tile's first group.
+  llvm::Value* factors_of_groups(llvm::Value* place, int j) {
+    const auto [columns, step] = tile_.groups;
+    const int groups = f_.lanes / columns, last = tile_.last_lanes == 0 ? f_.lanes : tile_.last_lanes;
+    const int stored = j + 1 < tile_.vectors ? groups : (last + columns - 1) / columns;
+    const int64_t bytes = f_.vector_bytes() / f_.lanes;
+    place = f_.at(place, f_.i64(j * groups * step * bytes));
+    std::vector<int> group_of_lane;
+    for (int lane = 0; lane < f_.lanes; ++lane) group_of_lane.push_back(lane / columns);
+    llvm::Value* elements = nullptr;
+    if (step == 1) {
+      elements = stored == f_.lanes ? f_.load(f_.vector, place) : f_.load_first(stored, place);
+    } else {
+      elements = llvm::Constant::getNullValue(f_.vector);
+      for (int group = 0; group < stored; ++group) {
+        llvm::Value* const element = f_.load(f_.scalar, f_.at(place, f_.i64(group * step * bytes)));
+        elements = f_.b.CreateInsertElement(elements, element, f_.i64(group));
+      }
+    }
+    return columns == 1 ? elements : f_.b.CreateShuffleVector(elements, group_of_lane);
   }
 
   llvm::Value* weights_at(llvm::Value* pointer) {
@@ -131,7 +158,8 @@ std::string describe(const ProductTile& tile) {
               kernel::name_of(tile.type), ", weights ", name_of(tile.weights),
               tile.zero_point == 0 ? "" : join(" from ", tile.zero_point),
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
-              tile.prefetches ? ", prefetches" : "", tile.has_pointers ? ", rows by pointers" : "");
+              tile.prefetches ? ", prefetches" : "", tile.has_pointers ? ", rows by pointers" : "",
+              tile.groups.columns == 0 ? "" : join(", groups of ", tile.groups.columns, ", ", tile.groups.step, " apart"));
 }
 
 }  // namespace lamina::cpu

@@ -13,6 +13,14 @@ namespace lamina::cpu {
 // The bytes of an element of a panel: of a pair if it is of u8 or s8.
 inline int64_t element_bytes(DataType dtype) { return bytes_of(dtype, is_byte_integer(dtype) ? 2 : 1); }
 
+// Columns of a product that read other entries of src: a convolution in groups of few channels. Each `columns` of dst are a
+// group, and its entries of a row of src are `step` elements after those of the group before.
+struct ColumnGroups {
+  int columns = 0;  // a divisor of the lanes of a vector; 0: all columns read the same entries
+  int64_t step = 0;
+  bool operator==(const ColumnGroups&) const = default;
+};
+
 // What the code of a register tile depends on.
 //
 // Sums of s32 take pairs of successive entries of k at a time: a word of 32 bits with two integers of 16 bits is then one
@@ -27,13 +35,15 @@ struct ProductTile {
   bool prefetches = false;  // the same rows of the next panel
   // `src` is a list of pointers: to each row, for the first part of k, then for the next ones. `count` is that of a part.
   bool has_pointers = false;
+  ColumnGroups groups = {};  // with pointers: those to the entries of the first group of dst
 };
 
 // Distances between rows, in bytes, and between entries of k. `next_tile`: from dst to that of the tile which follows. `parts`:
 // of k, with pointers to their rows. `tiles` of successive rows are computed: with distances of src, or of its pointers, and of
-// dst.
+// dst. `first_group`: from the pointers to the entries of the tile's first group.
 struct ProductStrides {
-  int64_t src_row, src_k, weights_k, dst_row, bias_row, next_tile, parts = 1, tiles = 1, src_tile = 0, dst_tile = 0;
+  int64_t src_row, src_k, weights_k, dst_row, bias_row, next_tile, parts = 1, tiles = 1, src_tile = 0, dst_tile = 0,
+                                                                   first_group = 0;
 };
 
 // sums = (continues ? dst : 0) + the chain over `count` entries of k; then dst = bias == null ? sums : sums + bias.

@@ -134,6 +134,22 @@ TEST_P(ConvolutionBits, AreThoseOfTheChainWithGroupsAndAxes) {
                              .dilations = {1, 2, 1, 1}});
 }
 
+// A vector has columns of several groups, the last one a part of them.
+TEST_P(ConvolutionBits, AreThoseOfTheChainWithGroupsOfFewChannels) {
+  expect_chain_of_all_kinds({.src_channels = 20, .dst_channels = 20, .groups = 5, .space = {5, 6}});
+  expect_chain_of_all_kinds({.src_channels = 11, .dst_channels = 22, .groups = 11, .space = {5, 6}, .strides = {2, 1}});
+  expect_chain_of_all_kinds({.src_channels = 33, .dst_channels = 11, .groups = 11, .space = {5, 6}, .dilations = {1, 2}});
+  expect_chain_of_all_kinds({.src_channels = 14,
+                             .dst_channels = 28,
+                             .groups = 7,
+                             .space = {9},
+                             .kernel = {1},
+                             .strides = {1},
+                             .pads_begin = {0},
+                             .pads_end = {0},
+                             .dilations = {1}});
+}
+
 TEST_P(ConvolutionBits, AreThoseOfTheChainInSixteenBits) {
   expect_chain_of_all_kinds({.src_channels = 20, .dst_channels = 18, .space = {5, 6}, .dtype = bf16});
 }

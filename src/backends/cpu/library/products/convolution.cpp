@@ -81,14 +81,16 @@ std::vector<Run> rows_of_product(const WindowedContraction& c) {
 }
 
 // Whether left is a matrix in memory, too.
-bool is_read_in_place(const WindowedContraction& c) { return has_whole_rows(c) && is_uniform(rows_of_product(c), &Run::left); }
+bool is_read_in_place(const WindowedContraction& c, const ColumnGroups& groups) {
+  return groups.columns == 0 && has_whole_rows(c) && is_uniform(rows_of_product(c), &Run::left);
+}
 
 // The weights are copied to a matrix if they are none.
 bool has_matrix(const WindowedContraction& c) { return is_uniform(terms_of(c), &Run::other); }
 
 // Groups, samples and perhaps dims of the image are the batch.
-kernel::Contraction product_of(const WindowedContraction& c) {
-  const bool in_place = is_read_in_place(c);
+kernel::Contraction product_of(const WindowedContraction& c, const ColumnGroups& groups) {
+  const bool in_place = is_read_in_place(c, groups);
   const std::vector<Run> all = rows_of(c), rows = rows_of_product(c);
   const std::vector<Run> batch(all.begin(), all.end() - static_cast<std::ptrdiff_t>(rows.size()));
   kernel::MatmulStack stack;
@@ -121,13 +123,49 @@ kernel::Contraction product_of(const WindowedContraction& c) {
   return product;
 }
 
+// Few channels in each group, those of all groups contiguous: a vector has columns of several groups. The weights of all groups
+// are one matrix then.
+ColumnGroups groups_in_vectors(const WindowedContraction& c, const Machine& machine) {
+  const int64_t columns = c.columns.extent, lanes = vector_bits(machine) / (8 * bytes_of(c.left.dtype, 1));
+  if (c.groups.extent <= 1 || columns == 0 || lanes % columns != 0 || !has_type_of_sums(c)) return {};
+  const bool are_adjacent = c.groups.left == c.inner_terms.extent && (c.inner_terms.extent == 1 || c.inner_terms.left == 1) &&
+                            c.groups.dst == columns && (columns == 1 || c.columns.dst == 1);
+  const bool are_one_matrix = columns == 1 || c.groups.right == columns * c.columns.right;
+  const bool are_one_bias = !c.has_bias() || columns == 1 || c.groups.bias == columns * c.columns.bias;
+  if (!are_adjacent || !are_one_matrix || !are_one_bias) return {};
+  return {static_cast<int>(columns), c.groups.left};
+}
+
+WindowedContraction with_groups_as_columns(WindowedContraction c) {
+  if (c.columns.extent == 1) {
+    const int64_t left = c.columns.left;
+    c.columns = c.groups;
+    c.columns.left = left;
+  } else {
+    c.columns.extent *= c.groups.extent;
+  }
+  c.groups = {};
+  return c;
+}
+
+struct Form {
+  WindowedContraction window;
+  ColumnGroups groups;  // of the columns of window
+  kernel::Contraction product;
+};
+Form form_of(const WindowedContraction& c, const Machine& machine) {
+  const ColumnGroups groups = groups_in_vectors(c, machine);
+  const WindowedContraction window = groups.columns == 0 ? c : with_groups_as_columns(c);
+  return {window, groups, product_of(window, groups)};
+}
+
 constexpr size_t kMostAxesOfOneDnn = 3;
 
 class GeneratedConvolution final : public Primitive {
  public:
   GeneratedConvolution(const WindowedContraction& contraction, const Machine& machine, const PrimitiveUse& use)
-      : GeneratedConvolution(contraction, product_of(contraction), machine, use,
-                             dynamic_cast<const GeneratedConvolution*>(use.like)) {}
+      : GeneratedConvolution(form_of(contraction, machine), machine, use, dynamic_cast<const GeneratedConvolution*>(use.like)) {
+  }
 
   const std::string& name() const override { return name_; }
   size_t scratch_bytes() const override { return aligned(runner_.scratch_bytes()) + matrix_bytes_; }
@@ -142,19 +180,19 @@ class GeneratedConvolution final : public Primitive {
   }
 
  private:
-  GeneratedConvolution(const WindowedContraction& contraction, const kernel::Contraction& product, const Machine& machine,
-                       const PrimitiveUse& use, const GeneratedConvolution* like)
-      : c_(contraction),
+  GeneratedConvolution(const Form& form, const Machine& machine, const PrimitiveUse& use, const GeneratedConvolution* like)
+      : c_(form.window),
         is_packed_(like != nullptr ? like->is_packed_ : use.packs_weights && !use.reads_packed_once),
-        schedule_(choose_product_schedule(product, machine,
+        schedule_(choose_product_schedule(form.product, machine,
                                           {.threads = use.threads,
                                            .packs_ahead = is_packed_,
                                            .vectors = is_packed_ && like != nullptr ? like->schedule_.vectors : 0,
-                                           .makes_rows = !is_read_in_place(c_),
-                                           .part = WindowRows::part_of(c_)})),
-        rows_(is_read_in_place(c_) ? nullptr
-                                   : std::make_unique<WindowRows>(c_, product.matrices.m, machine, schedule_.vector_bits)),
-        runner_(product, machine, schedule_, use.threads, {.are_packed_ahead = is_packed_}, rows_.get()),
+                                           .makes_rows = !is_read_in_place(c_, form.groups),
+                                           .part = WindowRows::part_of(c_, form.groups)})),
+        rows_(is_read_in_place(c_, form.groups)
+                  ? nullptr
+                  : std::make_unique<WindowRows>(c_, form.groups, form.product.matrices.m, machine, schedule_.vector_bits)),
+        runner_(form.product, machine, schedule_, use.threads, {.are_packed_ahead = is_packed_}, rows_.get()),
         matrix_bytes_(has_matrix(c_) ? 0
                                      : static_cast<size_t>(
                                            bytes_of(c_.right.dtype, c_.groups.extent * c_.term_count() * c_.columns.extent))),
@@ -197,9 +235,19 @@ std::unique_ptr<const Primitive> convolution(const kernel::LibraryStep& step, co
   return generated_convolution(kernel::windowed_contraction_of(step), host_machine(), use);
 }
 
+// Groups of few channels for which oneDNN copies windows: its fast code takes groups of one channel with one result, or of
+// whole blocks of channels.
+bool are_fast_groups(const WindowedContraction& c) {
+  constexpr int64_t kBlock = 8;
+  const int64_t terms = c.inner_terms.extent, columns = c.columns.extent;
+  if (groups_in_vectors(c, host_machine()).columns == 0 || (terms == 1 && columns == 1)) return false;
+  return terms % kBlock != 0 || columns % kBlock != 0;
+}
+
 // Windows of one tap with the channels of both tensors contiguous, and full registers. Neither the number of samples nor packed
 // weights decide: an image's bits are its own.
 bool is_fast(const WindowedContraction& c) {
+  if (are_fast_groups(c)) return true;
   const int64_t lanes = vector_bits(host_machine()) / (8 * bytes_of(c.left.dtype, 1));
   return has_whole_rows(c) && c.inner_terms.left == 1 && c.columns.dst == 1 && c.columns.extent >= 2 * lanes;
 }

@@ -94,6 +94,7 @@ void ProductRunner::check_types() const {
     LAMINA_CHECK(is_integer || is_wide == (matrix->dtype == DataType::f64), kernel::print(contraction_));
   }
   LAMINA_CHECK(stack_.src.dtype == sum_type_ || schedule_.copies_rows, kernel::print(contraction_));
+  LAMINA_CHECK(groups().columns == 0 || (finds_rows() && weights_.source == nullptr), kernel::print(contraction_));
   LAMINA_CHECK(!finds_rows() || schedule_.k_block % row_source_->part() == 0, kernel::print(contraction_));
   LAMINA_CHECK(stack_.dst.dtype == sum_type_ || !contraction_.adds, kernel::print(contraction_));
 }
@@ -207,7 +208,8 @@ void ProductRunner::compile_tile(PanelCode& code, int64_t rows) const {
                               .vectors = static_cast<int>(code.columns * schedule_.vectors / columns_),
                               .last_lanes = code.last_lanes,
                               .prefetches = schedule_.prefetches && reads_in_place,
-                              .has_pointers = finds_rows()};
+                              .has_pointers = finds_rows(),
+                              .groups = groups()};
   tile = compile_code(weights_.source == nullptr ? source_of(of_floats) : weights_.source->tile(of_floats), machine_);
 }
 
@@ -482,6 +484,14 @@ void ProductRunner::run_tiles(const Unit& unit, const Panel& panel) const {
   });
 }
 
+ColumnGroups ProductRunner::groups() const { return row_source_ == nullptr ? ColumnGroups{} : row_source_->groups(); }
+
+// Bytes.
+int64_t ProductRunner::first_group(const Panel& panel) const {
+  const auto [columns, step] = groups();
+  return columns == 0 ? 0 : panel.first_column / columns * step * sum_bytes_;
+}
+
 void ProductRunner::call_tiles(const Unit& unit, const Rows& rows, const Panel& panel, const Sums& sums, const char* added,
                                int64_t added_row, int64_t tiles) const {
   const bool has_slots = schedule_.copies_rows || finds_rows();
@@ -495,7 +505,8 @@ void ProductRunner::call_tiles(const Unit& unit, const Rows& rows, const Panel& 
                                .parts = unit.count / part,
                                .tiles = tiles,
                                .src_tile = has_slots ? static_cast<int64_t>(rows_bytes_) : rows.count * rows.to_next_row,
-                               .dst_tile = next_rows};
+                               .dst_tile = next_rows,
+                               .first_group = first_group(panel)};
   const auto function = code_of(panel.columns).tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
   function(rows.src, panel.weights, sums.at, added, part, &strides, unit.first_k == 0 ? 0 : 1);
 }

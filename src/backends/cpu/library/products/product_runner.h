@@ -109,6 +109,8 @@ class ProductRunner {
   void copy_pairs(const char* from, int64_t columns, int64_t entries, char* to) const;
   int64_t entries_of(const Unit& unit) const;
   bool finds_rows() const { return row_source_ != nullptr && !schedule_.copies_rows; }
+  ColumnGroups groups() const;
+  int64_t first_group(const Panel& panel) const;
   bool has_columns_of_code(const Panel& panel) const;
   bool is_direct(const Panel& panel) const;
   Sums sums_of(const Unit& unit, const Rows& rows, const Panel& panel) const;

@@ -42,6 +42,8 @@ class RowSource : public Source {
   virtual int64_t made_bytes(int64_t rows, int64_t parts) const = 0;
   virtual void find_rows(const void* src, int64_t entry, int64_t first_row, int64_t rows, int64_t first_part, int64_t parts,
                          const void** to, char* made) const = 0;
+  // If not all columns read the same entries, rows are found, not copied.
+  virtual ColumnGroups groups() const { return {}; }
 };
 
 }  // namespace lamina::cpu

@@ -45,23 +45,32 @@ bool has_contiguous_lines(const WindowedContraction& c) {
 }
 
 // A pointer per line pays off for few channels. Lines with pads are made.
-bool finds_lines(const WindowedContraction& c) {
-  return has_contiguous_lines(c) && c.inner_terms.extent <= product_tuning::kChannelsOfLines;
+bool finds_lines(const WindowedContraction& c, const ColumnGroups& groups) {
+  return groups.columns == 0 && has_contiguous_lines(c) && c.inner_terms.extent <= product_tuning::kChannelsOfLines;
+}
+
+// From the entries of the first group to behind those of the last one.
+int64_t row_elements(const WindowedContraction& c, const ColumnGroups& groups) {
+  return groups.columns == 0 ? 1 : c.columns.extent / groups.columns * groups.step;
 }
 
 }  // namespace
 
-WindowRows::WindowRows(const WindowedContraction& contraction, int64_t rows, const Machine& machine, int vector_bits)
+WindowRows::WindowRows(const WindowedContraction& contraction, const ColumnGroups& groups, int64_t rows, const Machine& machine,
+                       int vector_bits)
     : c_(contraction),
+      groups_(groups),
       rows_(rows),
       rows_per_group_(c_.row_count()),
       bytes_(bytes_of(c_.left.dtype, 1)),
       row_bytes_(c_.integers ? int64_t{sizeof(int16_t)} : bytes_of(type_of_sums(c_), 1)),
       line_(c_.axes.back().terms * c_.inner_terms.extent),
       is_contiguous_(has_contiguous_lines(c_)),
-      finds_lines_(finds_lines(c_)),
+      finds_lines_(finds_lines(c_, groups)),
       copy_(copy_of(c_, machine, vector_bits)),
-      zeros_(static_cast<char*>(std::calloc(static_cast<size_t>(part() * std::abs(to_next_k()) + bytes_), 1)), std::free) {
+      zeros_(static_cast<char*>(
+                 std::calloc(static_cast<size_t>(part() * std::abs(to_next_k()) + bytes_ * row_elements(c_, groups)), 1)),
+             std::free) {
   if (zeros_ == nullptr) throw std::bad_alloc();
   LAMINA_CHECK(c_.axes.size() <= kMostAxes, kernel::print(c_));
   for (const Axis& axis : c_.axes) {
@@ -72,10 +81,10 @@ WindowRows::WindowRows(const WindowedContraction& contraction, int64_t rows, con
   }
 }
 
-int64_t WindowRows::part_of(const WindowedContraction& c) {
+int64_t WindowRows::part_of(const WindowedContraction& c, const ColumnGroups& groups) {
   if (bytes_of(c.left.dtype, 1) != bytes_of(type_of_sums(c), 1)) return 0;
-  if (finds_lines(c)) return c.axes.back().terms * c.inner_terms.extent;
-  return c.inner_terms.extent < product_tuning::kLeastPart ? 0 : c.inner_terms.extent;
+  if (finds_lines(c, groups)) return c.axes.back().terms * c.inner_terms.extent;
+  return groups.columns == 0 && c.inner_terms.extent < product_tuning::kLeastPart ? 0 : c.inner_terms.extent;
 }
 
 const char* WindowRows::row_at(const void* src, int64_t entry, int64_t index, int64_t* places) const {

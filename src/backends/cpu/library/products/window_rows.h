@@ -15,7 +15,9 @@ namespace lamina::cpu {
 class WindowRows final : public RowSource {
  public:
   // `rows`: of a product; an entry of the batch has the next ones. Groups vary slowest.
-  WindowRows(const kernel::WindowedContraction& contraction, int64_t rows, const Machine& machine, int vector_bits);
+  // `groups`: of the columns of a contraction without groups.
+  WindowRows(const kernel::WindowedContraction& contraction, const ColumnGroups& groups, int64_t rows, const Machine& machine,
+             int vector_bits);
 
   void make_rows(const void* src, int64_t entry, int64_t first_row, int64_t rows, int64_t first_k, int64_t count, char* to,
                  int64_t to_next_row) const override;
@@ -24,9 +26,10 @@ class WindowRows final : public RowSource {
   int64_t made_bytes(int64_t rows, int64_t parts) const override { return finds_lines_ ? rows * parts * line_ * bytes_ : 0; }
   void find_rows(const void* src, int64_t entry, int64_t first_row, int64_t rows, int64_t first_part, int64_t parts,
                  const void** to, char* made) const override;
+  ColumnGroups groups() const override { return groups_; }
 
   // The entries of k for which pointers to the rows suffice; 0: rows are copied, because they are converted or these are few.
-  static int64_t part_of(const kernel::WindowedContraction& contraction);
+  static int64_t part_of(const kernel::WindowedContraction& contraction, const ColumnGroups& groups);
 
  private:
   // Row `index` of an entry of the batch: its place along each axis, and the first pixel.
@@ -40,6 +43,7 @@ class WindowRows final : public RowSource {
   void copy(const char* from, int64_t count, char* to) const;
 
   kernel::WindowedContraction c_;
+  ColumnGroups groups_;
   int64_t rows_, rows_per_group_;
   int64_t bytes_, row_bytes_;  // of an element of left and of a row that is made
   int64_t line_;               // terms along the last axis and the inner terms: those that vary fastest
