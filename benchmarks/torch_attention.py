@@ -10,7 +10,7 @@ eager mode, with the same attention. Both are in inference mode. torch allocates
 Both get the same inputs and take turns: in each round torch runs for S seconds in this process, then `lamina replay` for S
 seconds in another process. Times are medians of the rounds' medians. Results are compared before a case is measured, and
 the program stops if they differ too much. "apart" is the norm of the difference over the norm of torch's result.
-GF/s count only the products; for causal attention, only the pairs of tokens that are not masked.
+GF/s count only the products; for causal attention, only the pairs of tokens that are not masked. Decoding is one query per head.
 """
 import argparse
 import ctypes
@@ -47,11 +47,12 @@ class Case:
         self.dtype = dump.output["dtype"]
 
 
-def attention_case(batch, heads, tokens, width, kv_heads, dtype, causal):
+def attention_case(batch, heads, tokens, width, kv_heads, dtype, causal, queries=None):
     group = heads // kv_heads
 
     def fill():
-        query, key, value = (torch.randn(batch, count, tokens, width).to(TYPES[dtype]) for count in (heads, kv_heads, kv_heads))
+        query, key, value = (torch.randn(batch, count, rows, width).to(TYPES[dtype])
+                             for count, rows in ((heads, queries or tokens), (kv_heads, tokens), (kv_heads, tokens)))
         inputs = {"query": query, "key": key, "value": value, "scale": torch.tensor(1 / math.sqrt(width))}
         if causal:
             inputs["hidden"] = torch.tensor(-math.inf)
@@ -63,9 +64,10 @@ def attention_case(batch, heads, tokens, width, kv_heads, dtype, causal):
         grouped = {"enable_gqa": lambda: attend(enable_gqa=True), "repeated": lambda: attend(repeat=group)}
         return inputs, grouped if group > 1 else {"plain": attend}
 
-    shown = f"attention {batch}x{heads}x{tokens}x{width}" + (f", {kv_heads} of keys" if group > 1 else "")
-    kept = tokens * (tokens + 1) // 2 if causal else tokens * tokens
-    dump = dumps.attention(batch, heads, tokens, width, kv_heads, dtype, causal)
+    shown = (f"{'decoding' if queries else 'attention'} {batch}x{heads}x{tokens}x{width}"
+             + (f", {kv_heads} of keys" if group > 1 else ""))
+    kept = tokens * (tokens + 1) // 2 if causal else (queries or tokens) * tokens
+    dump = dumps.attention(batch, heads, tokens, width, kv_heads, dtype, causal, queries)
     return Case(dump, shown, causal, 4 * batch * heads * width * kept, fill)
 
 
@@ -124,6 +126,7 @@ def encoder_case(batch, tokens):
 def all_cases():
     cases = [attention_case(*shape, dtype, causal) for shape in dumps.ATTENTION_SHAPES for causal in (False, True)
              for dtype in TYPES]
+    cases += [attention_case(*shape, dtype, False, queries=1) for shape in dumps.DECODING_SHAPES for dtype in TYPES]
     return cases + [encoder_case(*shape) for shape in dumps.ENCODER_SHAPES]
 
 

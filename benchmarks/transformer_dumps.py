@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Writes graph dumps of the parts of transformers, for `lamina replay` and `corpus`.
 
-    transformer_dumps.py OUT_DIR [--attention BxHxSxD[xK]]... [--training BxHxSxD[xK]]... [--encoder BxS]...
-                         [--types f32,bf16]
+    transformer_dumps.py OUT_DIR [--attention BxHxSxD[xK]]... [--decoding BxHxSxD[xK]]... [--training BxHxSxD[xK]]...
+                         [--encoder BxS]... [--types f32,bf16]
 
 Attention: softmax(Q K' / sqrt(D)) V of a batch of B, H heads, S tokens and width D, with K heads of keys and values if K is
 given (H is a multiple of it). Written for every type, and also causal: the graph computes the mask from indices. Scores are f32
 in every type, as frameworks do.
+
+Decoding: the same, not causal, of one query per head with S keys and values.
 
 Training: the same attention with Dropout of its weights: the forward pass with the statistics of the softmax, and the gradients
 of query, key and value, which recompute the weights from the statistics. Each is a separate dump.
@@ -14,7 +16,7 @@ of query, key and value, which recompute the weights from the statistics. Each i
 Encoder: a layer of BERT-base, in f32, for a batch of B sequences of S tokens. Its weights are constant. Heads are split
 and joined by views: the transposed tensors have the strides of the tensor in memory.
 
-Without shapes: 1x12x512x64, 1x32x2048x128x8, 8x16x1024x64, and encoders 1x128, 1x512, 8x128, 8x512.
+Without shapes: 1x12x512x64, 1x32x2048x128x8, 8x16x1024x64, decoding of 1x32x4096x128x8 and 1x32x32768x128x8, and encoders 1x128, 1x512, 8x128, 8x512.
 """
 import argparse
 import json
@@ -23,6 +25,7 @@ import os
 import sys
 
 ATTENTION_SHAPES = [(1, 12, 512, 64, 12), (1, 32, 2048, 128, 8), (8, 16, 1024, 64, 16)]
+DECODING_SHAPES = [(1, 32, 4096, 128, 8), (1, 32, 32768, 128, 8)]  # one query per head
 ENCODER_SHAPES = [(1, 128), (1, 512), (8, 128), (8, 512)]
 TYPES = ("f32", "bf16")
 
@@ -118,17 +121,19 @@ def causal_mask(dump, scores):
     return dump.op("Select", [keep, scores, hidden], dump.tensor("f32", shape), auto_broadcast="numpy")
 
 
-def attention(batch, heads, tokens, width, kv_heads, dtype, causal):
-    """Inputs query [B, H, S, D], key and value [B, K, S, D], scale [] = 1 / sqrt(D) and, causal, hidden [] = -infinity."""
+def attention(batch, heads, tokens, width, kv_heads, dtype, causal, queries=None):
+    """Inputs query [B, H, Q, D], key and value [B, K, S, D], scale [] = 1 / sqrt(D) and, causal, hidden [] = -infinity. Q, the
+    number of queries, is S by default; it is smaller when a model decodes with a cache of keys and values."""
     grouped = kv_heads != heads
-    suffix = (f"-kv{kv_heads}" if grouped else "") + ("-causal" if causal else "")
+    suffix = (f"-kv{kv_heads}" if grouped else "") + ("-causal" if causal else "") + (f"-q{queries}" if queries else "")
+    queries = queries or tokens
     dump = Dump(f"attention-{batch}x{heads}x{tokens}x{width}{suffix}-{dtype}")
-    query = dump.input("query", dtype, [batch, heads, tokens, width])
+    query = dump.input("query", dtype, [batch, heads, queries, width])
     key, value = (dump.input(port, dtype, [batch, kv_heads, tokens, width]) for port in ("key", "value"))
     scale = dump.input("scale", "f32", [], "host_scalar")
-    rows = [batch, heads, tokens]
+    rows = [batch, heads, queries]
     if grouped:  # the queries of a group share a head of keys
-        rows = [batch, kv_heads, heads // kv_heads, tokens]
+        rows = [batch, kv_heads, heads // kv_heads, queries]
         query = dump.reshape(query, rows + [width])
         key, value = (dump.reshape(tensor, [batch, kv_heads, 1, tokens, width]) for tensor in (key, value))
     scores = dump.matmul([query, key], dump.tensor("f32", rows + [tokens]), transpose_b=True)
@@ -138,7 +143,7 @@ def attention(batch, heads, tokens, width, kv_heads, dtype, causal):
     weights = dump.op("SoftMax", [scores], dump.tensor(dtype, scores["shape"]), axis=-1, mode="inf_as_zero")
     result = dump.matmul([weights, value], dump.tensor(dtype, rows + [width]))
     if grouped:
-        dump.reshape(result, [batch, heads, tokens, width])
+        dump.reshape(result, [batch, heads, queries, width])
     return dump
 
 
@@ -279,13 +284,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="OUT_DIR")
     parser.add_argument("--attention", action="append", default=[], type=attention_shape, metavar="BxHxSxD[xK]")
+    parser.add_argument("--decoding", action="append", default=[], type=attention_shape, metavar="BxHxSxD[xK]")
     parser.add_argument("--training", action="append", default=[], type=attention_shape, metavar="BxHxSxD[xK]")
     parser.add_argument("--encoder", action="append", default=[], type=lambda text: extents(text, (2,)), metavar="BxS")
     parser.add_argument("--types", type=types, default=list(TYPES), help="of attention; all by default")
     given = parser.parse_args()
-    every = not given.attention and not given.training and not given.encoder
+    every = not (given.attention or given.decoding or given.training or given.encoder)
     dumps = [attention(*shape, dtype, causal) for shape in (ATTENTION_SHAPES if every else given.attention)
              for causal in (False, True) for dtype in given.types]
+    dumps += [attention(*shape, dtype, False, queries=1) for shape in (DECODING_SHAPES if every else given.decoding)
+              for dtype in given.types]
     for training in (Training(*shape, dtype) for shape in given.training for dtype in given.types):
         dumps += [training.forward(), training.backward()]
     dumps += [encoder(*shape) for shape in (ENCODER_SHAPES if every else given.encoder)]

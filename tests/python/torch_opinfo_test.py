@@ -33,6 +33,7 @@ nn.functional.cross_entropy nn.functional.nll_loss nn.functional.glu nn.function
 # Compared but not counted: lamina has no ops for parts of them (products of all but one element, class weights, and so on).
 PARTLY = {"prod", "pow", "nn.functional.cross_entropy", "nn.functional.nll_loss"}
 COUNTED_MODES = {"nn.functional.pad": ["constant"], "nn.functional.interpolate": ["nearest", "bilinear"], "div": ["no_rounding_mode"]}
+COUNTED_TYPES = ("f32", "f64", "bf16")
 DRAWN_OTHERS = 20  # number of operations without an op in lamina, by default
 tally, others = Tally(), Tally()
 counts = collections.defaultdict(collections.Counter)  # (operation, type, layout) -> what became of the samples
@@ -180,18 +181,17 @@ def test_samples(op):
         if found in ("carried", "partly", "torch") and op.name in NAMES:
             assert reports, "the backend was not called"
             counted = op.name not in PARTLY and not case[3].get("return_indices") and op.variant_test_name in COUNTED_MODES.get(op.name, [op.variant_test_name])
-            (tally if counted and case[0] in ("f32", "bf16") and case[1] == "plain" else others).add(op.formatted_name, reports)
+            (tally if counted and case[0] in COUNTED_TYPES and case[1] == "plain" else others).add(op.formatted_name, reports)
     assert not failed, "\n".join(failed)
     if not ran:
         pytest.skip("torch has no sample of these types and layouts")
 
 
 def test_samples_are_carried():
-    """Not those of float64, of which lamina has no products."""
     total = collections.Counter()
     for entry in counts.values():
         total.update(entry)
     print(f"{dict(total)}\n{tally}\nothers: {others}")
     if tally.samples < 100:
-        pytest.skip("too few samples of f32 and bf16: no share is asked for")
+        pytest.skip("too few samples of the counted types: no share is asked for")
     assert tally.carried >= (0.99 if COUNT == "all" else 0.93) * tally.samples, str(tally)

@@ -180,8 +180,8 @@ std::unique_ptr<const Backend> make_backend(std::shared_ptr<const PrimitiveLibra
   return std::make_unique<const CpuBackend>(std::move(library));
 }
 
-std::unique_ptr<const Backend> make_backend(const Machine& machine) {
-  return std::make_unique<const CpuBackend>(nullptr, machine);
+std::unique_ptr<const Backend> make_backend(const Machine& machine, std::shared_ptr<const PrimitiveLibrary> library) {
+  return std::make_unique<const CpuBackend>(std::move(library), machine);
 }
 
 }  // namespace cpu

@@ -13,7 +13,7 @@ namespace lamina::cpu {
 std::unique_ptr<const Backend> make_backend(std::shared_ptr<const PrimitiveLibrary> library);
 
 // A backend for a machine that may differ from this one; it can then compile but not run. All other backends compile for
-// host_machine(), which is queried each time.
-std::unique_ptr<const Backend> make_backend(const Machine& machine);
+// host_machine(), which is queried each time. Without `library`: it refuses library ops.
+std::unique_ptr<const Backend> make_backend(const Machine& machine, std::shared_ptr<const PrimitiveLibrary> library = nullptr);
 
 }  // namespace lamina::cpu

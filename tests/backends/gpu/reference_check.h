@@ -16,6 +16,7 @@ namespace lamina::testing {
 
 struct WholeRun {
   std::vector<double> dst;          // of the first output
+  Buffer dst_bytes;                 // the same as it is stored
   std::map<uint64_t, Buffer> data;  // of the inputs
   ExecutableInfo info;
 };
@@ -62,7 +63,7 @@ inline WholeRun expect_whole_graph_is_right(const Backend& gpu, const Graph& gra
                     << want[i];
       break;
     }
-    if (o == 0) run.dst = got;
+    if (o == 0) run.dst = got, run.dst_bytes = actual[o];
   }
   return run;
 }
