@@ -90,6 +90,43 @@ TEST(ReferenceTypeCast, OfLongIntegersRoundsOnce) {
   EXPECT_THAT(to_half.result(), ElementsAre(0x1p62 + 0x1p55));
 }
 
+// Steps of 1/8 above 1, 2^-9 below 2^-6, and no infinity; ties to the even neighbour.
+TEST(ReferenceTypeCast, ToE4m3) {
+  OpCase op(OpKind::TypeCast);
+  op.input({10}, {1.0625, 1.1875, -1.3, 463.9, 464, 0x1p-10, 3 * 0x1p-10, 0x1p-9, 7.5 * 0x1p-9, -0x1.8p-11}, f32);
+  op.outputs({DataType::f8_e4m3});
+  EXPECT_THAT(op.result(), ElementsAre(1, 1.25, -1.25, 448, 448, 0, 0x1p-8, 0x1p-9, 0x1p-6, 0));
+  op.outputs({DataType::f8_e5m2});  // steps of 1/4, 2^-16 below 2^-14
+  EXPECT_THAT(op.result(), ElementsAre(1, 1.25, -1.25, 448, 448, 0x1p-10, 3 * 0x1p-10, 0x1p-9, 0x1p-6, -0x1.8p-11));
+}
+
+TEST(ReferenceTypeCast, ToF8OutOfRange) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  OpCase op(OpKind::TypeCast);
+  op.input({6}, {464.1, -1e9, inf, 61439, 61440, nan}, f32).outputs({DataType::f8_e4m3});
+  expect_close(op.result(), {nan, nan, nan, nan, nan, nan});
+  op.outputs({DataType::f8_e5m2});
+  expect_close(op.result(), {448, -inf, inf, 57344, inf, nan});
+}
+
+TEST(ReferenceTypeCast, OfF8) {
+  OpCase op(OpKind::TypeCast);
+  op.input({5}, {-448, 0x1p-9, 1.875, -0.0, std::nan("")}, DataType::f8_e4m3).outputs({f32});
+  expect_close(op.result(), {-448, 0x1p-9, 1.875, 0, std::nan("")});
+  op.outputs({DataType::s32});
+  EXPECT_THAT(op.result(), ElementsAre(-448, 0, 1, 0, 0));
+}
+
+// A long integer on the middle of two neighbours.
+TEST(ReferenceTypeCast, OfIntegersToF8RoundsOnce) {
+  OpCase op(OpKind::TypeCast);
+  op.integer(17).outputs({DataType::f8_e4m3});
+  EXPECT_THAT(op.result(), ElementsAre(16));  // the neighbours are 16 and 18
+  OpCase next(OpKind::TypeCast);
+  next.integer(19).outputs({DataType::f8_e4m3});
+  EXPECT_THAT(next.result(), ElementsAre(20));
+}
+
 // Consumers of a cast read the rounded number.
 TEST(ReferenceTypeCast, RoundsBeforeTheStore) {
   OpCase op(OpKind::TypeCast);
