@@ -69,6 +69,9 @@ NB_MODULE(_core, m) {
   bind_fingerprints(m);
   m.def("op_kinds", &op_kind_names, "Returns the names of all operations.");
   m.def("data_types", &type_names, "Returns the names of all element types.");
+  m.def("type_kinds", &type_kinds,
+        "Returns the kind of each element type by its name: real, small_float, signed_integer, unsigned_integer or\n"
+        "boolean.");
   m.def("array_types", &array_types,
         "Returns, for each element type that arrays can have: (type string of numpy, name in torch). Types that\n"
         "numpy lacks are unsigned integers of the same size, which hold the raw bits.");

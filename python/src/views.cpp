@@ -242,6 +242,12 @@ std::vector<std::string> type_names() {
   return names;
 }
 
+std::map<std::string, std::string> type_kinds() {
+  std::map<std::string, std::string> kinds;
+  for (const TypeRow& known : kTypes) kinds[known.name] = known.kind;
+  return kinds;
+}
+
 std::map<std::string, std::pair<std::string, std::string>> array_types() {
   std::map<std::string, std::pair<std::string, std::string>> types;
   for (const ArrayType& known : array_types_known()) {

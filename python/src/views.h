@@ -43,6 +43,7 @@ nb::bytes signature(nb::handle arrays);
 std::string misfit(const View& view, const lamina_graph_logical_tensor_t& tensor);
 
 std::vector<std::string> type_names();
+std::map<std::string, std::string> type_kinds();  // by the name of the type
 
 // By the name of the type: numpy's type string (raw bits where numpy lacks the type), and torch's name.
 std::map<std::string, std::pair<std::string, std::string>> array_types();

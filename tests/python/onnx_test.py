@@ -90,7 +90,7 @@ def test_an_operator_that_is_not_carried_is_named():
     graph = helper.make_graph([helper.make_node("NonZero", ["x"], ["y"], name="nz")], "g",
                               [helper.make_tensor_value_info("x", TensorProto.FLOAT, (4,))],
                               [helper.make_tensor_value_info("y", TensorProto.INT64, (1, None))])
-    with pytest.raises(lamina.Error, match=r"node 'nz' \(NonZero\)"):
+    with pytest.raises(lamina.Error, match=r"node 'nz' \(NonZero, opset 20\): no rule"):
         lamina.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
 
 
@@ -142,11 +142,35 @@ def test_the_graphs_for_the_values_used_least_recently_are_dropped(monkeypatch):
     assert "[1, 8]" in text and "[8, 1]" not in text
 
 
-def test_what_follows_from_given_values_alone_is_not_computed_by_somebody_else():
+def test_outputs_that_follow_from_static_inputs_alone_are_computed_when_the_model_is_read():
     run = lamina.from_onnx(model_of([helper.make_node("Range", ["a", "b", "c"], ["y"])],
                                     [(name, TensorProto.INT64, ()) for name in "abc"], [("y", TensorProto.INT64, (None,))]))
-    with pytest.raises(lamina.Error, match="output 'y' depends only on static inputs"):
-        run(*(np.array(v, np.int64) for v in (0, 5, 1)))
+    for bounds in ((0, 5, 1), (4, -4, -2)):
+        np.testing.assert_array_equal(run(*(np.array(v, np.int64) for v in bounds))[0], np.arange(*bounds))
+    assert set(run.static_inputs) == {"a", "b", "c"}
+
+
+def test_everything_that_is_refused_is_named_at_once():
+    """But not what reads its results; nodes of one operator and reason are in one sentence."""
+    nodes = [*(helper.make_node("NonZero", ["x"], [f"n{i}"]) for i in range(5)), helper.make_node("Det", ["n0"], ["d"]),
+             helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Mystery", ["r"], ["y"], name="last", domain="com.example")]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 2)),
+                                           helper.make_tensor_value_info("s", TensorProto.STRING, (2,))],
+                              [helper.make_empty_tensor_value_info("y")])
+    imports = [helper.make_opsetid("", 20), helper.make_opsetid("com.example", 3)]
+    with pytest.raises(lamina.Error) as refused:
+        lamina.from_onnx(helper.make_model(graph, opset_imports=imports))
+    first, *rest = str(refused.value).split("; ")
+    assert first.startswith("model: input 's' is STRING, allowed is a tensor of FLOAT")
+    assert rest == ["nodes 'n0', 'n1', 'n2' and 2 more (NonZero, opset 20): no rule", "node 'last' (Mystery, opset 3): domain 'com.example': no rule"]
+    assert refused.value.status == "unimplemented"
+
+
+def test_a_node_is_refused_also_where_another_needs_the_value_of_an_input():
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["r"]), helper.make_node("NonZero", ["x"], ["n"])]
+    inputs = [("x", TensorProto.FLOAT, (4, 2)), ("shape", TensorProto.INT64, (2,))]
+    with pytest.raises(lamina.Error, match="NonZero"):
+        lamina.from_onnx(model_of(nodes, inputs, [("r", TensorProto.FLOAT, None), ("n", TensorProto.INT64, None)]))
 
 
 @pytest.mark.parametrize("base, exponent", [(-2.0, 3.0), (-2.0, 2.0), (-2.0, 0.5), (0.0, 0.0), (0.0, 2.0), (0.0, -1.0), (1.0, np.inf), (7.5, -3.25),

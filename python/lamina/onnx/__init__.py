@@ -2,18 +2,20 @@
 
     function.py    a model as a function of arrays
     importer.py    converts a model's nodes to a graph: applies rules, computes constants, expands functions
+    refusals.py    collects what is refused in a model
     node.py        the interface of a node for its rule
+    types.py       element types of models, and the types that hold them in the graph
     folding.py     constant folding when the model is read
     scales.py      scales behind convolutions, folded into their weights
     control.py     If, Loop and Scan
-    elementwise.py reductions.py norms.py windows.py shapes.py resize.py choices.py einsum.py quantized.py recurrent.py
+    elementwise.py casts.py reductions.py norms.py windows.py shapes.py resize.py choices.py einsum.py quantized.py recurrent.py
                    the rules, by family
     microsoft.py microsoft_attention.py group_query_attention.py matmul_nbits.py
                    the rules for ONNX Runtime's own operators
     table.py       maps operators to rules
 
 Weights (initializers) are constants of the graph. An operator without a rule, or whose rule does not apply, is replaced by
-the function that ONNX defines for it. Without such a function, it raises lamina.Error with its name.
+the function that ONNX defines for it. Without such a function it is refused, and lamina.Error names it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def expand_control(importer: Any, node: onnx.NodeProto, opset: int, depth: int) 
     rule = _RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if rule is None:
         return False
-    results = rule(importer, Node(importer, node, f"node {node.name!r} ({node.op_type})"), opset, depth)
+    results = rule(importer, Node(importer, node, f"node {node.name!r} ({node.op_type})", opset), opset, depth)
     for name, result in zip(node.output, results):
         if name:
             _rename(importer, result, name)

@@ -6,10 +6,10 @@ import math
 from typing import Any, Callable
 
 import numpy
-import onnx
 from onnx import numpy_helper
 
-from lamina.onnx.node import FLOATS, NARROW, TYPES, Node, Unfit
+from lamina.onnx.node import Node, Unfit
+from lamina.onnx.types import FLOATS, SMALL_FLOATS
 
 Rule = Callable[[Node], Any]
 
@@ -129,7 +129,7 @@ def erf(node: Node) -> Any:
     """Computes erf from GELU(z) = z * (1 + erf(z / sqrt 2)) / 2."""
     x = node.tensor(0)
     node.floating(x)
-    wide = node.cast(x, "f32") if x.dtype in NARROW else x
+    wide = node.cast(x, "f32") if x.dtype in SMALL_FLOATS else x
     z = node.op("Multiply", [wide, node.scalar(math.sqrt(2), wide)])
     twice = node.op("Multiply", [node.op("Divide", [node.op("GELU", [z], mode="gelu_erf"), z]), node.scalar(2, z)])
     # Near 0 the quotient is 0 / 0 or loses digits, so the Taylor series is used. Beyond +-8, GELU is 0 or z, so the limits
@@ -154,7 +154,7 @@ def hyperbolic(sign: str) -> Rule:
     def rule(node: Node) -> Any:
         x = node.tensor(0)
         node.floating(x)
-        wide = node.cast(x, "f32") if x.dtype in NARROW else x
+        wide = node.cast(x, "f32") if x.dtype in SMALL_FLOATS else x
         grown = node.op("Exp", [wide])
         made = node.op("Multiply", [node.op(sign, [grown, node.op("Reciprocal", [grown])]), node.scalar(0.5, wide)])
         if sign == "Subtract":
@@ -170,7 +170,7 @@ def arcus(form: Callable) -> Rule:
     def rule(node: Node) -> Any:
         x = node.tensor(0)
         node.floating(x)
-        wide = node.cast(x, "f32") if x.dtype in NARROW else x
+        wide = node.cast(x, "f32") if x.dtype in SMALL_FLOATS else x
         return node.cast(form(node, wide), x.dtype)
 
     return rule
@@ -267,23 +267,6 @@ def gelu(node: Node) -> Any:
     return node.op("GELU", [x], mode="gelu_tanh" if node.attribute("approximate", "none") == "tanh" else "gelu_erf")
 
 
-def cast(node: Node) -> Any:
-    x, to = node.tensor(0), TYPES.get(node.attribute("to", 0))
-    if to is None:
-        raise Unfit(f"a cast to {onnx.TensorProto.DataType.Name(node.attribute('to', 0))}")
-    return _cast(node, x, to)
-
-
-def _cast(node: Node, x: Any, to: str) -> Any:
-    if x.dtype == to:
-        return node.copy(x)
-    return node.cast(x, to)
-
-
-def cast_like(node: Node) -> Any:
-    return _cast(node, node.tensor(0), node.tensor(1).dtype)
-
-
 def where(node: Node) -> Any:
     condition, left, right = (node.tensor(i) for i in range(3))
     known = all(t.shape is not None and None not in t.shape for t in (condition, left, right))
@@ -340,7 +323,7 @@ RULES = {
     "Max": folded("Maximum"), "Min": folded("Minimum"), "Sum": folded("Add"), "Mean": mean, "Clip": clip, "PRelu": prelu, "Where": where,
     "Less": compare("Less"), "LessOrEqual": compare("LessEqual"), "Greater": compare("Greater"), "GreaterOrEqual": compare("GreaterEqual"),
     "Equal": compare("Equal"), "And": compare("LogicalAnd"), "Or": compare("LogicalOr"), "Xor": compare("NotEqual"), "Not": lambda node: node.op("LogicalNot", [node.tensor(0)]),
-    "Softmax": softmax("SoftMax"), "LogSoftmax": softmax("LogSoftmax"), "Cast": cast, "CastLike": cast_like, "Constant": constant,
+    "Softmax": softmax("SoftMax"), "LogSoftmax": softmax("LogSoftmax"), "Constant": constant,
     "Identity": identity, "Dropout": dropout,
     "Atan": arcus(lambda node, x: node.op("Atan2", [x, node.scalar(1, x)])),
     "Asin": arcus(lambda node, x: node.op("Atan2", [x, _cathetus(node, x)])), "Acos": arcus(lambda node, x: node.op("Atan2", [_cathetus(node, x), x])),

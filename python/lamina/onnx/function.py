@@ -79,8 +79,8 @@ def from_onnx(model: Union[str, os.PathLike, bytes, onnx.ModelProto], name: str 
     """Returns a function of an ONNX model.
 
     model: a path, the bytes of a file, or a loaded model. ONNX's converter converts models of an opset before 13. name: used
-    in messages if `model` is not a path. Raises lamina.Error, with the node and what is allowed, if the model is not valid or
-    has an unsupported op, type or attribute; for a model with static inputs, the first call raises it."""
+    in messages if `model` is not a path. Raises lamina.Error if the model is not valid, or with all nodes that have an
+    unsupported op, type or attribute; for nodes that depend on static inputs, the first call raises it."""
     if isinstance(model, (str, os.PathLike)):
         name, model = str(model), onnx.load(model)
     elif isinstance(model, bytes):

@@ -11,7 +11,8 @@ from typing import Any
 import numpy
 
 from lamina.onnx.microsoft_attention import heads_of, rotated
-from lamina.onnx.node import NARROW, Node, Unfit, given
+from lamina.onnx.node import Node, Unfit, given
+from lamina.onnx.types import SMALL_FLOATS
 
 _REFUSED_INPUTS = {11: "head_sink", 12: "k_scale", 13: "v_scale", 14: "q_norm_weight", 15: "k_norm_weight"}
 _REFUSED_ATTRIBUTES = {"smooth_softmax": 0, "qk_output": 0, "k_quant_type": "NONE", "v_quant_type": "NONE", "kv_cache_bit_width": 0}
@@ -127,7 +128,7 @@ def _attended(node: Node, q: Any, k: Any, v: Any, cache: _Cache) -> Any:
     shared, total, size_of_v = node.shape(k)[1], node.shape(k)[2], node.shape(v)[3]
     if not shared or heads % shared:
         raise Unfit(f"{heads} heads of queries for {shared} heads of keys, allowed is a multiple")
-    wide = "f32" if q.dtype in NARROW else q.dtype
+    wide = "f32" if q.dtype in SMALL_FLOATS else q.dtype
     grouped = node.reshape(q, [batch, shared, heads // shared, length, size])
     keys, values = (node.reshape(x, [batch, shared, 1, total, node.shape(x)[3]]) for x in (k, v))
     scores = node.op("MatMul", [grouped, keys], dtype=wide, transpose_b=True)

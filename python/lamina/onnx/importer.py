@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Optional
 
 import numpy
@@ -11,10 +12,12 @@ from onnx import helper, numpy_helper, shape_inference
 
 from lamina._errors import Error
 from lamina.graph import Graph
+from lamina.onnx import types
 from lamina.onnx.control import expand_control
 from lamina.onnx.folding import fold
-from lamina.onnx.node import FLOATS, OF_NUMPY, ONNX_TYPES, TYPES, WIDER, NeedsValue, Node, Unfit
-from lamina.onnx.scales import fold_scales
+from lamina.onnx.node import NeedsValue, Node, Unfit
+from lamina.onnx.refusals import Refusals, Refused
+from lamina.onnx.scales import fold_scales, names_read
 from lamina.onnx.table import RULES
 
 _DEEPEST = 6  # maximum nesting of functions
@@ -25,15 +28,17 @@ class Importer:
 
     def __init__(self, model: onnx.ModelProto, name: str, static: dict) -> None:
         self.model, self.name, self.static = model, name, static
-        self.opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
+        self.opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
+        self.opset = self.opsets.pop("", 1)
         self.graph = Graph()
         self.tensors: dict[str, Any] = {}
+        self.packed: dict[str, Any] = {}  # constants of s4 and u4
         self.weights: dict[int, numpy.ndarray] = {}  # by tensor id
         self.values: dict[str, numpy.ndarray] = {}  # known values: initializers, static inputs and values computed from them
-        self.widened: set = set()  # ids of tensors of s8 and u8 that are of 4 bits in the model
-        self.of_static: set = set(static)  # names of known values that depend on the caller's static inputs
+        self.held: dict[int, int] = {}  # by tensor id: the model's type of tensors whose type lamina lacks
         self.open: set = set()  # names of inputs whose values are unknown
         self.sources: dict[str, set] = {}  # the unknown inputs from which each tensor is computed
+        self.refusals = Refusals()
 
     def run(self) -> Callable:
         """Returns a function of a dict of inputs by name."""
@@ -44,17 +49,18 @@ class Importer:
         self.open = {value.name for value in inputs}
         self.sources = {name: {name} for name in self.open}
         for value in inputs:
-            self.tensors[value.name] = self._input(value)
+            self.refusals.attempt([], [value.name], functools.partial(self._add_input, value))
         outputs = [value.name for value in graph.output]
         nodes = [node for node in graph.node if not self._is_known(node)]
         for node in fold_scales(nodes, self.values, set(outputs)):
-            self.add_node(node, self.opset, 0)
+            self.refusals.attempt(names_read(node), node.output, functools.partial(self.add_node, node, self.opset, 0))
+        self.refusals.raise_all(self.name)
         return self._compile(inputs, outputs)
 
     def _is_known(self, node: onnx.NodeProto) -> bool:
         """Whether the node's outputs are known, without the ops before it."""
         if node.op_type == "Constant":
-            self.add_node(node, self.opset, 0)
+            self.refusals.attempt([], node.output, functools.partial(self.add_node, node, self.opset, 0))
             return True
         try:
             return self._is_folded(node, self.opset)
@@ -69,45 +75,49 @@ class Importer:
 
     # ---- tensors
 
-    def _input(self, value: onnx.ValueInfoProto) -> Any:
+    def _add_input(self, value: onnx.ValueInfoProto) -> None:
         kind = value.type.tensor_type
-        if not value.type.HasField("tensor_type") or kind.elem_type not in TYPES:
-            raise Error(f"{self.name}: input {value.name!r} is {_type_name(value.type)}, allowed is a tensor of {', '.join(TYPES.values())}",
-                        "unimplemented")
-        dtype = TYPES[kind.elem_type]
+        dtype = types.held_in(kind.elem_type) if value.type.HasField("tensor_type") else None
+        if dtype is None:
+            raise Refused("input", repr(value.name), f" is {_type_name(value.type)}, allowed is a tensor of {types.names()}")
         shape = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim] if kind.HasField("shape") else None
-        tensor = self.graph.input(shape, WIDER.get(dtype, dtype))
-        if dtype in WIDER:
-            self.widened.add(tensor.id)
+        self.tensors[value.name] = self.as_held(self.graph.input(shape, dtype), kind.elem_type)
+
+    def as_held(self, tensor: Any, number: int) -> Any:
+        """Notes the tensor's type in the model, if lamina lacks it; returns the tensor."""
+        if not types.is_own(number):
+            self.held[tensor.id] = number
         return tensor
 
-    def tensor(self, name: str, where: str) -> Any:
-        """Returns the tensor of that name; a known value becomes a constant tensor."""
+    def number_of(self, tensor: Any) -> int:
+        """Returns the number of a tensor's type in the model."""
+        return self.held[tensor.id] if tensor.id in self.held else {**types.ONNX_TYPES, **types.PACKED_TYPES}[tensor.dtype]
+
+    def tensor(self, name: str, where: str, packed: bool = False) -> Any:
+        """Returns the tensor of that name; a known value becomes a constant tensor. packed: of s4 or u4, if it has elements of 4
+        bits and an even last axis."""
         if name in self.tensors:
             return self.tensors[name]
         if name not in self.values:
             raise Error(f"{self.name}: {where} reads {name!r}, which no node produces", "invalid_graph")
         array = self.values[name]
-        dtype = OF_NUMPY.get(str(array.dtype))
-        if dtype is None:
+        number = types.number_of(array)
+        if number is None:
             raise Unfit(f"{name!r} is a tensor of {array.dtype}")
-        self.tensors[name] = self.constant(array, dtype)
-        return self.tensors[name]
+        bits = types.packed_type(number) if packed and array.ndim and array.shape[-1] % 2 == 0 else None
+        known = self.packed if bits else self.tensors
+        if name not in known:
+            known[name] = self.bytes_of_4_bits(types.packed(array), bits) if bits else self.constant_of_model(array, number)
+        return known[name]
+
+    def constant_of_model(self, array: numpy.ndarray, number: int) -> Any:
+        return self.as_held(self.constant(array, types.held_in(number)), number)
 
     def constant(self, array: numpy.ndarray, dtype: str) -> Any:
-        """Returns a constant tensor. s4 and u4 have two values per byte; with an odd last axis they become s8 and u8."""
-        if dtype in WIDER and array.ndim and array.shape[-1] % 2 == 0:
-            return self.bytes_of_4_bits(packed(array), dtype)
-        if dtype in WIDER:
-            tensor = self.constant(array, WIDER[dtype])
-            self.widened.add(tensor.id)
-            return tensor
-        if dtype == "bf16" and str(array.dtype) != "bfloat16":
-            array = array.astype(helper.tensor_dtype_to_np_dtype(ONNX_TYPES["bf16"]))
-        if dtype != "bf16":
-            array = array.astype(helper.tensor_dtype_to_np_dtype(ONNX_TYPES[dtype]), copy=False)
+        """Returns a constant tensor of a type of lamina."""
+        array = numpy.asarray(array).astype(types.of_numpy(dtype), copy=False)
         tensor = self.graph.input(array.shape, dtype, constant=True)
-        self.weights[tensor.id] = numpy.array(plain(array), order="C")
+        self.weights[tensor.id] = numpy.array(types.to_graph(array), order="C")
         return tensor
 
     def bytes_of_4_bits(self, array: numpy.ndarray, dtype: str) -> Any:
@@ -119,12 +129,12 @@ class Importer:
     def value_of(self, tensor: Any) -> Optional[numpy.ndarray]:
         """Returns the value of a constant tensor."""
         value = self.weights.get(tensor.id)
-        return unpacked(value, tensor.dtype) if tensor.dtype in WIDER and value is not None else value
+        return types.unpacked(value, tensor.dtype) if tensor.dtype in types.PACKED and value is not None else value
 
     def needs_integers(self, names: Any) -> None:
         """If these tensors depend only on inputs of integer or boolean type, requests the values of those inputs."""
         sources = self.sources_of(names)
-        if sources and all(self.tensors[name].dtype not in FLOATS for name in sources):
+        if sources and all(self.tensors[name].dtype not in types.FLOATS for name in sources):
             raise NeedsValue(min(sources))
 
     def sources_of(self, names: Any) -> set:
@@ -133,23 +143,33 @@ class Importer:
     # ---- nodes
 
     def add_node(self, node: onnx.NodeProto, opset: int, depth: int) -> None:
-        where = f"node {node.name or node.output[0]!r} ({node.op_type})"
-        rule = RULES.get("" if node.domain == "ai.onnx" else node.domain, {}).get(node.op_type)
-        why = "no rule" if node.domain in ("", "ai.onnx") else f"domain {node.domain!r}: no rule"
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        name, kind = repr(node.name or next(filter(None, node.output), "")), f" ({node.op_type}, opset {self.opsets.get(domain, opset)})"
+        rule = RULES.get(domain, {}).get(node.op_type)
+        why = f"domain {domain!r}: no rule" if domain else "no rule"
         sources = self.sources_of(node.input)
-        for name in node.output:
-            self.sources[name] = sources
+        self.sources.update(dict.fromkeys(node.output, sources))
         try:
             if expand_control(self, node, opset, depth) or self._is_folded(node, opset):
                 return
             if rule is not None:
-                self._keep(node, rule(Node(self, node, where)))
+                self._keep_result(Node(self, node, f"node {name}{kind}", opset), rule)
                 return
         except (Unfit, Error) as refused:
             why = str(refused).removeprefix(f"{self.name}: ")  # of a node inside of this one
         if depth >= _DEEPEST or not self._expand(node, opset, depth):
             self.needs_integers(node.input)
-            raise Error(f"{self.name}: {where}: {why}", "unimplemented")
+            raise Refused("node", name, f"{kind}: {why}")
+
+    def _keep_result(self, node: Node, rule: Callable) -> None:
+        """Outputs whose type is that of an input, in ONNX's description of the operator, have the model's type of that input."""
+        self._keep(node.proto, rule(node))
+        held = {node.ports("inputs", i).type_str: self.held[self.tensors[name].id] for i, name in enumerate(node.proto.input)
+                if name in self.tensors and self.tensors[name].id in self.held and node.ports("inputs", i) is not None}
+        for i, name in enumerate(node.proto.output if held else ()):
+            number = held.get(node.ports("outputs", i).type_str)
+            if number is not None and name in self.tensors:
+                self.held[self.tensors[name].id] = number
 
     def _keep(self, node: onnx.NodeProto, made: Any) -> None:
         for name, result in zip(node.output, made if isinstance(made, (list, tuple)) else [made]):
@@ -163,8 +183,6 @@ class Importer:
         if made is None:
             return False
         self._keep(node, made)
-        if any(given in self.of_static for given in node.input):
-            self.of_static.update(name for name in node.output if name)
         return True
 
     # ---- functions
@@ -206,8 +224,7 @@ class Importer:
     def _type_of(self, name: str) -> onnx.TypeProto:
         if name in self.tensors:
             tensor = self.tensors[name]
-            dtype = tensor.dtype.replace("8", "4") if tensor.id in self.widened else tensor.dtype
-            return helper.make_tensor_type_proto(ONNX_TYPES[dtype], tensor.shape)
+            return helper.make_tensor_type_proto(self.number_of(tensor), tensor.shape)
         if name in self.values:
             array = self.values[name]
             return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
@@ -227,22 +244,20 @@ class Importer:
         compiled = self.graph.compile(list(computed.values()), values=self.weights)
         names = {self.tensors[value.name].id: value.name for value in inputs}
         order = [names[tensor.id] for tensor in self.graph._inputs if tensor.id in names]
+        numbers = {name: self.number_of(tensor) for name, tensor in computed.items()}
 
         def call(given: dict) -> tuple:
-            made = compiled(*[plain(given[name]) for name in order])
+            made = compiled(*[types.to_graph(given[name]) for name in order])
             made = dict(zip(computed, made if isinstance(made, tuple) else (made,)))
-            return tuple(_typed(made[name], computed[name].dtype) if name in made else fixed[name].copy() for name in outputs)
+            return tuple(types.from_graph(made[name], numbers[name]) if name in made else fixed[name].copy() for name in outputs)
 
         call.explain = compiled.explain
         return call
 
     def _fixed(self, name: str) -> numpy.ndarray:
-        """Returns an output that is known when the model is read. It may depend on shapes and constants, but not on the
-        caller's inputs."""
+        """Returns an output that is known when the model is read: it depends on shapes, constants and static inputs."""
         if name not in self.values:
             raise Error(f"{self.name}: no node produces output {name!r}", "invalid_graph")
-        if name in self.of_static:
-            raise Error(f"{self.name}: output {name!r} depends only on static inputs, allowed is an output that depends on another input", "unimplemented")
         return self.values[name]
 
 
@@ -270,31 +285,6 @@ def _bound(inner: onnx.NodeProto, names: dict, prefix: str, given: dict) -> onnx
             bound.CopyFrom(given[attribute.ref_attr_name])
             bound.name = attribute.name
     return copy
-
-
-def plain(array: Any) -> Any:
-    """Converts types that numpy's protocols cannot share: bfloat16 to raw bits, integers of 4 bits to those of 8 bits."""
-    dtype = str(getattr(array, "dtype", ""))
-    return array.view("uint16") if dtype == "bfloat16" else array.astype(dtype.replace("4", "8")) if dtype in ("int4", "uint4") else array
-
-
-def packed(array: numpy.ndarray) -> numpy.ndarray:
-    """Returns integers of 4 bits as bytes with two of them along the last axis, the first in the low four bits."""
-    pairs = array.astype("int8").view("uint8").reshape(*array.shape[:-1], -1, 2) & 15
-    return pairs[..., 0] | pairs[..., 1] << 4
-
-
-def unpacked(array: numpy.ndarray, dtype: str) -> numpy.ndarray:
-    """The inverse of `packed`, one integer per byte."""
-    values = numpy.stack([array & 15, array >> 4], axis=-1).reshape(*array.shape[:-1], -1)
-    return (values ^ 8).astype("int8") - 8 if dtype == "s4" else values
-
-
-def _typed(array: Any, dtype: str) -> Any:
-    """Converts raw bits of bf16 to the bfloat16 type of the onnx package."""
-    if dtype != "bf16" or not isinstance(array, numpy.ndarray):
-        return array
-    return array.view(helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16))
 
 
 def _type_name(kind: Any) -> str:

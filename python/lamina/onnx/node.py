@@ -7,18 +7,11 @@ from typing import Any, Optional, Sequence
 
 import numpy
 import onnx
+import onnx.defs
 from onnx import helper
 
-from lamina import _core
-
-# lamina's names of element types by numpy's names, and by the numbers of ONNX.
-OF_NUMPY = {of_numpy: name for name, (_, of_numpy) in _core.array_types().items() if not name.startswith("f8")} | {"int4": "s4", "uint4": "u4"}
-TYPES = {number: OF_NUMPY[of_numpy] for name, number in onnx.TensorProto.DataType.items()
-         if (of_numpy := {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower())) in OF_NUMPY}
-ONNX_TYPES = {name: number for number, name in TYPES.items()}
-FLOATS = ("f32", "f64", "f16", "bf16")
-NARROW = ("f16", "bf16")
-WIDER = {"s4": "s8", "u4": "u8"}  # the types with a byte for each value of 4 bits
+from lamina.onnx import types
+from lamina.onnx.types import FLOATS, SMALL_FLOATS
 
 
 class Unfit(Exception):
@@ -36,8 +29,8 @@ class NeedsValue(Exception):
 class Node:
     """A node's inputs and attributes, and helpers that add ops to the graph."""
 
-    def __init__(self, importer: Any, node: onnx.NodeProto, where: str) -> None:
-        self.importer, self.proto, self.where, self.graph = importer, node, where, importer.graph
+    def __init__(self, importer: Any, node: onnx.NodeProto, where: str, opset: int) -> None:
+        self.importer, self.proto, self.where, self.opset, self.graph = importer, node, where, opset, importer.graph
         self.attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
     def __len__(self) -> int:
@@ -50,12 +43,25 @@ class Node:
         """Whether the model uses this output."""
         return position < len(self.proto.output) and bool(self.proto.output[position])
 
-    def tensor(self, position: int, of_4_bits: bool = False) -> Any:
-        """of_4_bits: whether the rule takes integers of 4 bits, which may have a byte each (Importer.widened)."""
-        tensor = self.importer.tensor(self.proto.input[position], self.where)
-        if not of_4_bits and (tensor.dtype in WIDER or tensor.id in self.importer.widened):
-            raise Unfit(f"input {position} has elements of 4 bits")
+    def tensor(self, position: int, packed: bool = False) -> Any:
+        """packed: whether the rule takes constants of s4 and u4, instead of a byte for each element."""
+        tensor = self.importer.tensor(self.proto.input[position], self.where, packed)
+        number = self.importer.held.get(tensor.id)
+        if number is not None and not packed and not self._takes(position, number):
+            raise Unfit(f"input {position} is {types.name_of(number)}")
         return tensor
+
+    def _takes(self, position: int, number: int) -> bool:
+        port = self.ports("inputs", position)
+        return port is not None and f"tensor({types.name_of(number).lower()})" in port.types
+
+    def ports(self, side: str, position: int) -> Any:
+        """Returns ONNX's description of an input or output; None for an operator that ONNX does not describe."""
+        try:
+            described = getattr(onnx.defs.get_schema(self.proto.op_type, self.opset, self.proto.domain), side)
+        except onnx.defs.SchemaError:
+            return None
+        return described[min(position, len(described) - 1)]
 
     def tensors(self) -> list:
         return [self.tensor(i) for i in range(len(self)) if self.has(i)]
@@ -126,12 +132,12 @@ class Node:
 
     def copy(self, x: Any) -> Any:
         """Returns a copy as a new tensor."""
-        return self.op("Reorder", [x]) if x.dtype in FLOATS else self.reshape(x, self.shape(x))
+        return self.op("Reorder", [x])
 
     def cast(self, x: Any, dtype: str) -> Any:
         if x.dtype == dtype:
             return x
-        if x.dtype in NARROW and dtype in NARROW:
+        if x.dtype in SMALL_FLOATS and dtype in SMALL_FLOATS:
             x = self.op("TypeCast", [x], dtype="f32")
         return self.op("TypeCast", [x], dtype=dtype)
 

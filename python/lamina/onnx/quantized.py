@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from lamina.onnx.node import NARROW, TYPES, Node, Unfit
+from onnx import TensorProto
+
+from lamina.onnx import types
+from lamina.onnx.casts import to_type
+from lamina.onnx.node import Node, Unfit
 from lamina.onnx.windows import convolved
 
 _QUANTIZED = ("s8", "u8")
@@ -25,14 +29,15 @@ def _per(node: Node, x: Any, scale: Any) -> tuple:
 
 
 def _quantize(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str) -> Any:
-    _check_quantized(dtype)
+    if dtype not in _QUANTIZED:
+        raise Unfit(f"elements of {dtype}, allowed is {', '.join(_QUANTIZED)}")
     node.floating(x, scale)
     x, scale = node.cast(x, "f32"), node.cast(scale, "f32")
     qtype, axis, count = _per(node, x, scale)
     if zero is None or _is_even(node, zero):
         inputs = [x, node.reshape(scale, [count])] + ([node.reshape(zero, [count])] if zero is not None else [])
         return node.op("DynamicQuantize", inputs, dtype=dtype, qtype=qtype, axis=axis)
-    along = [count if i == axis else 1 for i in range(node.rank(x))] if count > 1 else [1] * node.rank(x)
+    along = _along(node, x, scale)
     return _rounded_first(node, x, node.reshape(scale, along), node.reshape(zero, along), dtype)
 
 
@@ -55,10 +60,8 @@ def _is_even(node: Node, zero: Any) -> bool:
 
 def _dequantize(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str = "f32") -> Any:
     node.floating(scale)
-    if x.dtype == "s32" and zero is None:
-        return node.cast(node.op("Multiply", [node.cast(x, "f32"), node.cast(scale, "f32")]), dtype)
     if x.dtype not in _DEQUANTIZED:
-        raise Unfit(f"elements of {x.dtype}, allowed is {', '.join(_DEQUANTIZED)}, or s32 without zero points")
+        raise Unfit(f"elements of {x.dtype}, allowed is {', '.join(_DEQUANTIZED)}")
     qtype, axis, count = _per(node, x, scale)
     inputs = [x, node.reshape(node.cast(scale, "f32"), [count])] + ([node.reshape(zero, [count])] if zero is not None else [])
     return node.cast(node.op("DynamicDequantize", inputs, qtype=qtype, axis=axis), dtype)
@@ -67,23 +70,44 @@ def _dequantize(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str 
 def quantize(node: Node) -> Any:
     x, scale = node.tensor(0), node.tensor(1)
     zero = node.tensor(2) if node.has(2) else None
-    if x.dtype in NARROW:
-        raise Unfit(f"elements of {x.dtype}: the quotient is rounded to them")
-    asked = node.attribute("output_dtype", 0)
-    dtype = zero.dtype if zero is not None else TYPES.get(asked, "another type") if asked else "u8"
-    size = node.attribute("block_size", 0)
-    if not size:
-        return _quantize(node, x, scale, zero, dtype)
-    _check_quantized(dtype)
-    blocks, of_blocks = _blocks(node, x, size)
-    zero = node.reshape(zero, of_blocks) if zero is not None else None
-    made = _rounded_first(node, node.reshape(x, blocks), node.reshape(scale, of_blocks), zero, dtype)
-    return node.reshape(made, node.shape(x))
+    node.floating(x, scale)
+    number = node.importer.number_of(zero) if zero is not None else node.attribute("output_dtype", 0) or TensorProto.UINT8
+    size, precision = node.attribute("block_size", 0), _precision(node, scale)
+    if types.held_in(number) in _QUANTIZED and types.is_own(number) and precision == "f32" and not size:
+        return _quantize(node, x, scale, zero, types.held_in(number))
+    shape, along = _blocks(node, x, size) if size else (node.shape(x), _along(node, x, scale))
+    steps = node.op("Divide", [node.reshape(node.cast(x, precision), shape), node.reshape(node.cast(scale, precision), along)])
+    zero = node.reshape(zero, along) if zero is not None else None
+    return node.reshape(_of_steps(node, node.cast(steps, "f32"), zero, number), node.shape(x))
 
 
-def _check_quantized(dtype: str) -> None:
-    if dtype not in _QUANTIZED:
-        raise Unfit(f"elements of {dtype}, allowed is {', '.join(_QUANTIZED)}")
+def _precision(node: Node, scale: Any) -> str:
+    """Returns the type in which the quotient is computed."""
+    asked = node.attribute("precision", 0)
+    return types.held_in(asked) if asked else scale.dtype
+
+
+def _along(node: Node, x: Any, scale: Any) -> list:
+    """Returns the shape in which scales broadcast to x."""
+    _, axis, count = _per(node, x, scale)
+    return [count if count > 1 and i == axis else 1 for i in range(node.rank(x))]
+
+
+def _of_steps(node: Node, steps: Any, zero: Optional[Any], number: int) -> Any:
+    """Returns quotients as the quantised type: integers are rounded before the zero point is added."""
+    shift = None if zero is None or _is_zero(node, zero) else node.cast(zero, "f32")
+    if types.is_float(number):
+        steps = steps if shift is None else node.op("Add", [steps, shift])
+        return to_type(node, steps, number, bool(node.attribute("saturate", 1)))
+    limits, steps = types.limits_of(number), node.op("Round", [steps])
+    steps = steps if shift is None else node.op("Add", [steps, shift])
+    steps = node.op("Clamp", [steps], min=float(limits.min), max=float(limits.max))
+    return node.importer.as_held(node.cast(steps, types.held_in(number)), number)
+
+
+def _is_zero(node: Node, zero: Any) -> bool:
+    value = node.importer.value_of(zero)
+    return value is not None and not value.any()
 
 
 def _blocks(node: Node, x: Any, size: int) -> tuple:
@@ -96,16 +120,26 @@ def _blocks(node: Node, x: Any, size: int) -> tuple:
 
 
 def dequantize(node: Node) -> Any:
-    x, scale = node.tensor(0, of_4_bits=True), node.tensor(1)
-    zero = node.tensor(2, of_4_bits=True) if node.has(2) else None
-    if not node.attribute("block_size", 0):
-        return _dequantize(node, x, scale, zero, scale.dtype)
-    return _by_blocks(node, x, scale, zero, node.attribute("block_size", 0))
+    x, scale = node.tensor(0, packed=True), node.tensor(1)
+    zero = node.tensor(2, packed=True) if node.has(2) else None
+    node.floating(scale)
+    asked = node.attribute("output_dtype", 0)
+    dtype, size = types.held_in(asked) if asked else scale.dtype, node.attribute("block_size", 0)
+    if x.dtype not in _DEQUANTIZED:
+        return node.cast(_by_steps(node, x, scale, zero, size), dtype)
+    return node.cast(_by_blocks(node, x, scale, zero, size) if size else _dequantize(node, x, scale, zero, "f32"), dtype)
+
+
+def _by_steps(node: Node, x: Any, scale: Any, zero: Optional[Any], size: int) -> Any:
+    """Elements of any type: (x - zero) * scale in f32, where integers of up to 24 bits are exact."""
+    shape, along = _blocks(node, x, size) if size else (node.shape(x), _along(node, x, scale))
+    made = node.reshape(node.cast(x, "f32"), shape)
+    if zero is not None and not _is_zero(node, zero):
+        made = node.op("Subtract", [made, node.reshape(node.cast(zero, "f32"), along)])
+    return node.reshape(node.op("Multiply", [made, node.reshape(node.cast(scale, "f32"), along)]), node.shape(x))
 
 
 def _by_blocks(node: Node, x: Any, scale: Any, zero: Optional[Any], size: int) -> Any:
-    if x.dtype not in _DEQUANTIZED:
-        raise Unfit(f"elements of {x.dtype}, allowed is {', '.join(_DEQUANTIZED)}")
     _blocks(node, x, size)
     group = [1] * node.rank(x)
     group[node.axis(x, default=1)] = size

@@ -7,7 +7,8 @@ from typing import Any, Callable
 
 import numpy
 
-from lamina.onnx.node import OF_NUMPY, Node, Unfit
+from lamina.onnx.node import Node, Unfit
+from lamina.onnx.types import of_numpy
 
 # The results of reductions over no elements.
 _OF_NOTHING = {"ReduceSum": 0.0, "ReduceL1": 0.0, "ReduceL2": 0.0, "ReduceProd": 1.0, "ReduceMax": -math.inf, "ReduceMin": math.inf}
@@ -44,10 +45,7 @@ def _of_one(node: Node, kind: str, x: Any) -> Any:
 def _of_nothing(kind: str, dtype: str, shape: list) -> numpy.ndarray:
     if kind not in _OF_NOTHING:
         raise Unfit("a mean without elements")
-    of_numpy = {name: numpy_name for numpy_name, name in OF_NUMPY.items()}[dtype]
-    if of_numpy == "bfloat16":
-        raise Unfit("a reduction of bf16 without elements")
-    return numpy.full(shape, _OF_NOTHING[kind], of_numpy)
+    return numpy.full(shape, _OF_NOTHING[kind], of_numpy(dtype))
 
 
 def composed(before: str, kind: str, after: str = "") -> Callable:

@@ -20,7 +20,7 @@ def fold_scales(nodes: list, values: dict, outputs: set) -> list:
     values: all known values by name; receives those of the new weights. outputs: names that must remain."""
     readers: dict = {}
     for node in nodes:
-        for name in _names_read(node):
+        for name in names_read(node):
             readers.setdefault(name, []).append(node)
     folded: dict = {}  # by the identity of a convolution: the one that replaces it
     dropped: set = set()
@@ -36,14 +36,14 @@ def fold_scales(nodes: list, values: dict, outputs: set) -> list:
     return [folded.get(id(node), node) for node in nodes if id(node) not in dropped]
 
 
-def _names_read(node: onnx.NodeProto) -> Iterator[str]:
+def names_read(node: onnx.NodeProto) -> Iterator[str]:
     """Yields the names that the node reads, also those that the bodies of its subgraphs read from outside."""
     yield from node.input
     for attribute in node.attribute:
         for graph in ([attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs):
             yield from (value.name for value in graph.output)
             for inner in graph.node:
-                yield from _names_read(inner)
+                yield from names_read(inner)
 
 
 def _only_reader(node: onnx.NodeProto, readers: dict, outputs: set) -> Optional[onnx.NodeProto]:

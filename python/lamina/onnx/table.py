@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lamina.onnx import (choices, einsum, elementwise, group_query_attention, matmul_nbits, microsoft, microsoft_attention, norms, quantized, recurrent,
+from lamina.onnx import (casts, choices, einsum, elementwise, group_query_attention, matmul_nbits, microsoft, microsoft_attention, norms, quantized, recurrent,
                          reductions, resize, shapes, windows)
 
-_FAMILIES = (elementwise, reductions, norms, windows, shapes, resize, choices, einsum, quantized, recurrent)
+_FAMILIES = (elementwise, casts, reductions, norms, windows, shapes, resize, choices, einsum, quantized, recurrent)
 _OF_MICROSOFT = (microsoft, microsoft_attention, group_query_attention, matmul_nbits)
 
 
