@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lamina.onnx import (casts, choices, einsum, elementwise, group_query_attention, matmul_nbits, microsoft, microsoft_attention, norms, quantized, recurrent,
-                         reductions, resize, shapes, windows)
+                         reductions, resize, sampling, shapes, spectra, windows)
 
-_FAMILIES = (elementwise, casts, reductions, norms, windows, shapes, resize, choices, einsum, quantized, recurrent)
+_FAMILIES = (elementwise, casts, reductions, norms, windows, shapes, resize, choices, einsum, quantized, recurrent, sampling, spectra)
 _OF_MICROSOFT = (microsoft, microsoft_attention, group_query_attention, matmul_nbits)
 
 

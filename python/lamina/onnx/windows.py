@@ -181,5 +181,25 @@ def response_norm(node: Node) -> Any:
     return node.op("Multiply", [x, node.op("Pow", [base], beta=-beta)])
 
 
-RULES = {"Conv": convolution, "ConvTranspose": transposed_convolution, "MaxPool": max_pool, "AveragePool": average_pool, "LpPool": lp_pool,
+def columns_to_image(node: Node) -> Any:
+    """Col2Im: the sum of overlapping blocks is a transposed convolution whose weights copy each entry of a block to its place."""
+    x, image, block = node.tensor(0), node.integers(1), node.integers(2)
+    node.floating(x)
+    spatial, (count, rows, columns) = len(image), node.shape(x)
+    strides, dilations = (list(node.attribute(name, None) or [1] * spatial) for name in ("strides", "dilations"))
+    pads = list(node.attribute("pads", None) or [0] * (2 * spatial))
+    begin, end, taps = pads[:spatial], pads[spatial:], math.prod(block)
+    spans = [d * (k - 1) + 1 for d, k in zip(dilations, block)]
+    blocks = [(e + b + a - span) // s + 1 for e, b, a, span, s in zip(image, begin, end, spans, strides)]
+    if math.prod(blocks) != columns or rows % taps:
+        raise Unfit(f"input {[count, rows, columns]}, allowed is {math.prod(blocks)} columns and a multiple of {taps} rows")
+    rest = [e + b + a - (n - 1) * s - span for e, b, a, n, s, span in zip(image, begin, end, blocks, strides, spans)]
+    images = node.reshape(x, [count * (rows // taps), taps, *blocks])
+    weights = node.array(numpy.eye(taps).reshape([taps, 1, *block]), x.dtype)
+    made = node.op("ConvTranspose", [images, weights], strides=strides, dilations=dilations, pads_begin=begin, pads_end=end, output_padding=rest,
+                   data_format="NCX", weights_format="IOX")
+    return node.reshape(made, [count, rows // taps, *image])
+
+
+RULES = {"Col2Im": columns_to_image, "Conv": convolution, "ConvTranspose": transposed_convolution, "MaxPool": max_pool, "AveragePool": average_pool, "LpPool": lp_pool,
          "GlobalAveragePool": over_all("ReduceMean"), "GlobalMaxPool": over_all("ReduceMax"), "GlobalLpPool": global_lp_pool, "LRN": response_norm}
