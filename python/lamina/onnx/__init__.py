@@ -9,7 +9,7 @@
     scales.py      scales behind convolutions, folded into their weights
     control.py     If, Loop and Scan
     elementwise.py casts.py reductions.py norms.py windows.py shapes.py resize.py choices.py einsum.py quantized.py recurrent.py
-                   sampling.py spectra.py
+                   sampling.py spectra.py indexed.py
                    the rules, by family
     microsoft.py microsoft_attention.py group_query_attention.py matmul_nbits.py
                    the rules for ONNX Runtime's own operators

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from lamina.onnx.node import Node, Unfit
-from lamina.onnx.shapes import places
+from lamina.onnx.indexed import places
 
 
 class Term(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 import numpy
 
-from lamina.onnx.folding import elements_of
+from lamina.onnx.indexed import places
 from lamina.onnx.node import Node, Unfit
 
 
@@ -102,91 +102,10 @@ def split(node: Node) -> Any:
     return [node.op("Slice", [x], starts=[int(a)], ends=[int(b)], axes=[axis]) for a, b in zip(bounds, bounds[1:])]
 
 
-def gather(node: Node) -> Any:
-    x, axis = node.tensor(0), node.attribute("axis", 0)
-    return node.op("Gather", [x, node.tensor(1)], axis=axis)
-
-
-def places(shape: list) -> numpy.ndarray:
-    """Returns the row-major position of each element."""
-    return numpy.arange(math.prod(shape)).reshape(shape)
-
-
-def gather_elements(node: Node) -> Any:
-    x, axis = node.tensor(0), node.axis(node.tensor(0))
-    return node.take_elements(x, elements_of(places(node.shape(x)), node.known(1), axis))
-
-
-def gather_nd(node: Node) -> Any:
-    x, indices, batch = node.tensor(0), node.known(1), node.attribute("batch_dims", 0)
-    shape = node.shape(x)
-    of_x = places(shape).reshape([-1, *shape[batch:]])
-    of_batch = indices.reshape([-1, *indices.shape[batch:]])
-    found = [of_x[b][tuple(numpy.moveaxis(each, -1, 0))] for b, each in enumerate(of_batch)]
-    return node.take_elements(x, numpy.stack(found).reshape([*shape[:batch], *found[0].shape]))
-
-
-# reduction: the op and its neutral element.
-_REDUCTIONS = {"add": ("Add", 0.0), "mul": ("Multiply", 1.0), "max": ("Maximum", -math.inf), "min": ("Minimum", math.inf)}
-
-
-def scattered(targets_of: Callable) -> Callable:
-    """A rule for a scatter. targets_of(node, positions of the data, indices) returns the target position of each update, in
-    order."""
-    def rule(node: Node) -> Any:
-        x, indices, updates, reduction = node.tensor(0), node.known(1), node.tensor(2), node.attribute("reduction", "none")
-        shape, number = node.shape(x), places(node.shape(updates)).reshape(-1)
-        count = math.prod(shape)
-        flat = node.reshape(updates, [number.size])
-        targets = targets_of(node, places(shape), indices).reshape(-1)
-        if reduction == "none":  # a gather from data and updates: the last update of an element wins
-            source = numpy.arange(count)
-            source[targets] = count + number
-            return node.take(node.op("Concat", [node.reshape(x, [count]), flat], axis=0), source.reshape(shape), 0)
-        kind, nothing = _REDUCTIONS[reduction]
-        with_nothing = node.op("Concat", [flat, node.array(numpy.full([1], nothing), x.dtype)], axis=0)
-        made, seen = x, _nth_of_its_kind(targets)
-        for turn in range(seen.max(initial=-1) + 1):  # updates of one element are applied in sequence
-            source = numpy.full(count, number.size)
-            source[targets[seen == turn]] = number[seen == turn]
-            made = node.op(kind, [made, node.take(with_nothing, source.reshape(shape), 0)])
-        return node.copy(x) if made is x else made
-
-    return rule
-
-
-def _nth_of_its_kind(values: numpy.ndarray) -> numpy.ndarray:
-    """Returns for each entry the number of equal entries before it."""
-    order = numpy.argsort(values, kind="stable")
-    kinds = values[order]
-    begins = numpy.flatnonzero(numpy.concatenate([[True], kinds[1:] != kinds[:-1]])) if kinds.size else numpy.zeros(0, int)
-    lengths = numpy.diff(numpy.append(begins, kinds.size))
-    result = numpy.empty(values.size, int)
-    result[order] = numpy.arange(values.size) - numpy.repeat(begins, lengths)
-    return result
-
-
-def _targets_of_elements(node: Node, data: numpy.ndarray, indices: Any) -> numpy.ndarray:
-    return elements_of(data, indices, node.attribute("axis", 0))
-
-
-def _targets_of_slices(node: Node, data: numpy.ndarray, indices: Any) -> numpy.ndarray:
-    return data[tuple(numpy.moveaxis(indices, -1, 0))]
-
-
 def compress(node: Node) -> Any:
     x, kept = node.tensor(0), numpy.flatnonzero(node.known(1))
     axis = node.attribute("axis", None)
     return node.take_elements(x, kept) if axis is None else node.take(x, kept, axis)
-
-
-def one_hot(node: Node) -> Any:
-    indices, depth, values = node.known(0), int(node.known(1).flat[0]), node.tensor(2)
-    axis = node.attribute("axis", -1)
-    wanted = numpy.asarray(indices).astype("int64")
-    wanted = numpy.where(wanted < 0, wanted + depth, wanted)
-    hot = numpy.expand_dims(wanted, axis) == numpy.arange(depth).reshape([-1 if i == axis % (wanted.ndim + 1) else 1 for i in range(wanted.ndim + 1)])
-    return node.take(values, hot.astype("int64"), 0)  # [off, on]
 
 
 def expand(node: Node) -> Any:
@@ -278,8 +197,7 @@ def positions(node: Node) -> Any:
 
 RULES = {
     "Range": positions, "Shape": shape_of, "Size": size_of, "Reshape": reshape, "Flatten": same_elements(_flattened), "Squeeze": same_elements(_squeezed),
-    "Unsqueeze": same_elements(_unsqueezed), "Transpose": transpose, "Concat": concat, "Slice": sliced, "Split": split, "Gather": gather,
-    "GatherElements": gather_elements, "GatherND": gather_nd, "ScatterElements": scattered(_targets_of_elements), "Scatter": scattered(_targets_of_elements),
-    "ScatterND": scattered(_targets_of_slices), "Compress": compress, "OneHot": one_hot, "Expand": expand, "Tile": tile, "Pad": pad,
+    "Unsqueeze": same_elements(_unsqueezed), "Transpose": transpose, "Concat": concat, "Slice": sliced, "Split": split, "Compress": compress,
+    "Expand": expand, "Tile": tile, "Pad": pad,
     "ReverseSequence": reverse_sequence, "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth, "Trilu": trilu,
 }

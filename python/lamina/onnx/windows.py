@@ -8,6 +8,7 @@ from typing import Any, Callable, NamedTuple
 import numpy
 
 from lamina.onnx.node import Node, Unfit
+from lamina.onnx.types import FLOATS
 
 
 class Window(NamedTuple):
@@ -90,12 +91,37 @@ def transposed_convolution(node: Node) -> Any:
 
 
 def max_pool(node: Node) -> Any:
-    node.only_output(0)
     x = node.tensor(0)
-    node.floating(x)
+    wide = x if x.dtype in FLOATS else node.cast(x, "f32")
+    if wide is not x and x.dtype not in ("s8", "u8"):
+        raise Unfit(f"elements of {x.dtype}")
     at = window(node, node.shape(x)[2:], list(node.attribute("kernel_shape", [])))
-    return node.op("MaxPool", [x], kernel=at.kernel, strides=at.strides, dilations=at.dilations, pads_begin=at.begin, pads_end=at.reach,
-                   data_format="NCX", rounding_type="floor")
+    made = node.cast(node.op("MaxPool", [wide], kernel=at.kernel, strides=at.strides, dilations=at.dilations, pads_begin=at.begin, pads_end=at.reach,
+                             data_format="NCX", rounding_type="floor"), x.dtype)
+    return [made, _places_of_largest(node, wide, at)] if node.wants(1) else made
+
+
+def _places_of_largest(node: Node, x: Any, at: Window) -> Any:
+    """The place of the first largest element of each window, in all of x. With storage_order 1, the axes of an image are counted in
+    the reverse order."""
+    shape = node.shape(x)
+    images, pixels, spatial = shape[0] * shape[1], math.prod(shape[2:]), len(at.sizes)
+    sources, inside = numpy.zeros([1] * (2 * spatial), int), numpy.ones([1] * (2 * spatial), bool)
+    for i, extent in enumerate(shape[2:]):  # axes: taps of the window, then windows
+        along = numpy.arange(at.kernel[i])[:, None] * at.dilations[i] + numpy.arange(at.sizes[i]) * at.strides[i] - at.begin[i]
+        along = along.reshape([(at.kernel[i], at.sizes[i])[k // spatial] if k % spatial == i else 1 for k in range(2 * spatial)])
+        sources, inside = sources * extent + numpy.clip(along, 0, extent - 1), inside & (along >= 0) & (along < extent)
+    sources, inside = (numpy.broadcast_to(a, [*at.kernel, *at.sizes]).reshape(math.prod(at.kernel), -1) for a in (sources, inside))
+    taps = node.take(node.reshape(x, [images, pixels]), sources, 1)
+    taps = node.op("Select", [node.array(inside, "boolean"), taps, node.scalar(-math.inf, taps)])
+    is_largest = node.op("LogicalAnd", [node.op("Equal", [taps, node.op("ReduceMax", [taps], axes=[1], keep_dims=True)]), node.array(inside, "boolean")])
+    numbers = node.array(numpy.where(inside, sources, pixels - 1), "f64")
+    first = node.op("ReduceMin", [node.op("Select", [is_largest, node.expand(numbers, [images, *sources.shape]), node.scalar(pixels - 1, numbers)])],
+                    axes=[1], keep_dims=False)
+    place = node.cast(first, "s64")
+    if node.attribute("storage_order", 0):
+        place = node.op("Gather", [node.array(numpy.arange(pixels).reshape(shape[2:][::-1]).transpose().reshape(-1), "s64"), place], axis=0)
+    return node.reshape(node.op("Add", [place, node.array(numpy.arange(images)[:, None] * pixels, "s64")]), [*shape[:2], *at.sizes])
 
 
 def average_pool(node: Node) -> Any:
