@@ -1,12 +1,13 @@
 // Matrix products: lamina's own and oneDNN's in turns in one process, beside the measured peak of multiply-adds in f32 and the
 // bandwidth of reading the weights. The minimum of each is printed, and lamina's time as a fraction of the others'.
 //
-//   products [--threads N] [--seconds S] [--type f32|bf16|f16] [--smoke] [--with "FIELD VALUE, ..."]... [SHAPE...]
+//   products [--threads N] [--seconds S] [--type f32|bf16|f16] [--smoke] [--with "FIELD VALUE, ..."]...
+//            [--with-packed "FIELD VALUE, ..."]... [SHAPE...]
 //
 // Where oneDNN has no fast code for the type, it multiplies in f32 instead, and the first line says so.
 // SHAPE: MxKxN, and t if the weights are contiguous along k. --with: lamina's time once more, with other values for some
 // fields of the schedule (product_fields.def). "--with search" tries the neighbours of the schedule, step by step.
-// On one thread, processor time is measured, so that other programs disturb less.
+// --with-packed: likewise, with packed weights. On one thread, processor time is measured, so that other programs disturb less.
 #include <omp.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ constexpr const char* kShapes[] = {"512x768x768t", "512x768x3072t",  "512x3072x7
                                    "8x4096x4096t", "16x4096x4096",   "16x4096x4096t",  "64x4096x4096t"};
 
 struct Options : bench::TurnOptions {
-  std::vector<std::string> others;
+  std::vector<std::string> others, others_packed;
   DataType dtype = DataType::f32;
 };
 
@@ -67,7 +68,8 @@ Options options_of(int argc, char** argv) {
   bench::read_options(argc, argv, options, {"5x33x17", "20x40x70t"}, [&](const std::string& name, char* value) {
     if (name == "--type") options.dtype = dtype_of(value);
     if (name == "--with") options.others.emplace_back(value);
-    return name == "--type" || name == "--with";
+    if (name == "--with-packed") options.others_packed.emplace_back(value);
+    return name == "--type" || name == "--with" || name == "--with-packed";
   });
   return options;
 }
@@ -171,11 +173,23 @@ ProductSchedule changed(ProductSchedule schedule, std::string_view fields) {
 class Others {
  public:
   Others(const lamina::kernel::Contraction& contraction, const lamina::cpu::Machine& machine, const Options& options,
-         std::function<void(const ProductRunner&, void* scratch)> run)
-      : contraction_(contraction), machine_(machine), options_(options), run_(std::move(run)) {}
+         const lamina::cpu::ProductWeights& weights, std::function<void(const ProductRunner&, void* scratch)> run)
+      : contraction_(contraction), machine_(machine), options_(options), weights_(weights), run_(std::move(run)) {}
 
+  // `before`: the schedule, and its time.
+  void print_all(const std::vector<std::string>& changes, const ProductSchedule& before, double time) const {
+    if (!changes.empty()) std::printf("  %s\n", describe(before).c_str());
+    for (const std::string& fields : changes) {
+      if (fields == "search")
+        search(before, time);
+      else
+        print(changed(before, fields), time);
+    }
+  }
+
+ private:
   double seconds(const ProductSchedule& schedule) const {
-    const ProductRunner runner(contraction_, machine_, schedule, options_.threads);
+    const ProductRunner runner(contraction_, machine_, schedule, options_.threads, weights_);
     const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, (runner.scratch_bytes() + 63) / 64 * 64),
                                                          std::free);
     return best_times({[&] { run_(runner, scratch.get()); }}, options_.seconds, options_.threads)[0];
@@ -200,10 +214,10 @@ class Others {
     print(best, before);
   }
 
- private:
   const lamina::kernel::Contraction& contraction_;
   const lamina::cpu::Machine& machine_;
   const Options& options_;
+  const lamina::cpu::ProductWeights weights_;
   std::function<void(const ProductRunner&, void* scratch)> run_;
 };
 
@@ -241,17 +255,13 @@ void measure(const std::string& text, const Options& options, DataType peer, dou
   std::printf("%-16s %9.1f %9.1f %7.1f %7.1f %7.1f %7.1f %6.1f   %5.2f %5.2f %5.2f %5.2f\n", text.c_str(), times[0] * 1e6,
               times[1] * 1e6, work / times[0], work / times[1], work / times[2], work / times[3], bytes / times[4],
               fraction(0, 2), fraction(1, 3), peak == 0 ? 0 : work / times[1] / peak, fraction(1, 4));
-  if (options.others.empty()) return;
-  const Others others(contraction, machine, options, [&](const ProductRunner& other_runner, void* memory) {
-    other_runner.run(src.data(), weights.data(), nullptr, dst.data(), memory, executor);
-  });
-  std::printf("  %s\n", describe(runner.schedule()).c_str());
-  for (const std::string& fields : options.others) {
-    if (fields == "search")
-      others.search(runner.schedule(), times[0]);
-    else
-      others.print(changed(runner.schedule(), fields), times[0]);
-  }
+  const auto others = [&](const lamina::cpu::ProductWeights& kind, const void* data) {
+    return Others(contraction, machine, options, kind, [&, data](const ProductRunner& other, void* memory) {
+      other.run(src.data(), data, nullptr, dst.data(), memory, executor);
+    });
+  };
+  others({}, weights.data()).print_all(options.others, runner.schedule(), times[0]);
+  others({.are_packed_ahead = true}, panels.get()).print_all(options.others_packed, ahead.schedule(), times[1]);
 }
 
 }  // namespace

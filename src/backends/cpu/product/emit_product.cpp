@@ -94,8 +94,8 @@ class TileEmitter {
     const int64_t vector_bytes = f_.lanes * element_bytes(tile_.weights), panel_bytes = tile_.vectors * vector_bytes;
     Values row_of_weights;
     for (int j = 0; j < tile_.vectors; ++j) row_of_weights.push_back(weights_at(f_.at(weights, f_.i64(j * vector_bytes))));
-    for (int64_t byte = 0; tile_.prefetches && byte < panel_bytes; byte += kLine)
-      f_.prefetch(f_.at(weights, f_.i64(panel_bytes + byte)));
+    for (int64_t byte = 0; tile_.bytes_ahead > 0 && byte < panel_bytes; byte += kLine)
+      f_.prefetch(f_.at(weights, f_.i64(tile_.bytes_ahead + byte)));
     for (int row = 0; row < tile_.rows; ++row) {
       llvm::Value* const place = src(row);
       llvm::Value* factor = tile_.groups.columns == 0 ? splat(place) : nullptr;
@@ -150,6 +150,7 @@ class TileEmitter {
 }  // namespace
 
 void emit_product_tile(llvm::Module& module, const std::string& symbol, const ProductTile& tile, const Instructions& target) {
+  if (tile.along_k) return emit_tile_along_k(module, symbol, tile, target);
   TileEmitter(module, symbol, tile, target).emit();
 }
 
@@ -158,7 +159,9 @@ std::string describe(const ProductTile& tile) {
               kernel::name_of(tile.type), ", weights ", name_of(tile.weights),
               tile.zero_point == 0 ? "" : join(" from ", tile.zero_point),
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
-              tile.prefetches ? ", prefetches" : "", tile.has_pointers ? ", rows by pointers" : "",
+              tile.along_k ? ", weights along k" : "",
+              tile.bytes_ahead == 0 ? "" : join(", prefetches ", tile.bytes_ahead, " bytes ahead"),
+              tile.has_pointers ? ", rows by pointers" : "",
               tile.groups.columns == 0 ? "" : join(", groups of ", tile.groups.columns, ", ", tile.groups.step, " apart"));
 }
 

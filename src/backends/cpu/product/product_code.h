@@ -32,15 +32,19 @@ struct ProductTile {
   int vector_bits = 512;
   int rows = 1, vectors = 1;
   int last_lanes = 0;       // dst and the bias have only these first columns of the last vector; 0: all
-  bool prefetches = false;  // the same rows of the next panel
+  int64_t bytes_ahead = 0;  // prefetches this far behind the weights that it reads; 0: not
+  // Weights are contiguous along k, as wide as the sums or half as wide: the tile transposes them. It has one vector and no
+  // pointers.
+  bool along_k = false;
   // `src` is a list of pointers: to each row, for the first part of k, then for the next ones. `count` is that of a part.
   bool has_pointers = false;
   ColumnGroups groups = {};  // with pointers: those to the entries of the first group of dst
 };
 
-// Distances between rows, in bytes, and between entries of k. `next_tile`: from dst to that of the tile which follows. `parts`:
-// of k, with pointers to their rows. `tiles` of successive rows are computed: with distances of src, or of its pointers, and of
-// dst. `first_group`: from the pointers to the entries of the tile's first group.
+// Distances between rows, in bytes, and between entries of k; `weights_k` is that between columns if weights are along k.
+// `next_tile`: from dst to that of the tile which follows. `parts`: of k, with pointers to their rows. `tiles` of successive
+// rows are computed: with distances of src, or of its pointers, and of dst. `first_group`: from the pointers to the entries of
+// the tile's first group.
 struct ProductStrides {
   int64_t src_row, src_k, weights_k, dst_row, bias_row, next_tile, parts = 1, tiles = 1, src_tile = 0, dst_tile = 0,
                                                                    first_group = 0;

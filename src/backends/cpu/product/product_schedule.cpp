@@ -13,12 +13,15 @@ namespace {
 
 using kernel::Contraction;
 
+constexpr int64_t kLine = 64;  // bytes
+
 int64_t parts_of(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
 
 int64_t bytes_of_sum(const Contraction& c) { return c.sum_type() == kernel::Type::f64 ? 8 : 4; }
 
 // Equal blocks of at most `most` entries, in whole units except for the last one.
 int64_t even_block(int64_t extent, int64_t most, int64_t unit) {
+  if (most >= extent) return parts_of(extent, unit) * unit;
   const int64_t blocks = parts_of(extent, std::max(most / unit * unit, unit));
   return parts_of(parts_of(extent, blocks), unit) * unit;
 }
@@ -53,8 +56,19 @@ bool converts_in_tiles(const Contraction& c, const ProductSchedule& s) {
   return bytes_of(c.matrices.weights.dtype, 1) != bytes_of_sum(c) && c.matrices.m <= s.rows * product_tuning::kTilesThatConvert;
 }
 
+bool is_along_k(const Contraction& c) { return c.matrices.weights.row_stride == 1 && c.matrices.weights.column_stride != 1; }
+
+// Of a tile that transposes weights: registers hold the sums, a block of weights, and one element of src.
+int64_t most_rows_along_k(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+  return machine.instructions->registers - 2 - s.vector_bits / (8 * bytes_of_sum(c));
+}
+
 // The two rows of a pair of integers are joined by a copy.
-bool may_read_in_place(const Contraction& c) { return c.matrices.weights.column_stride == 1 && !c.integers; }
+bool may_read_in_place(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+  if (c.integers) return false;
+  return c.matrices.weights.column_stride == 1 ||
+         (is_along_k(c) && s.vectors == 1 && s.rows <= most_rows_along_k(c, machine, s));
+}
 
 // Of k, for which a tile's rows fit the first-level cache. The panels of weights stream through it.
 int64_t entries_in_cache(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
@@ -69,10 +83,11 @@ int64_t entries_of_panel(const Contraction& c, const Machine& machine, const Pro
 
 // Of k, for weights that are read in place: one stream a row. Rows that are adjacent in memory are one stream, of which a half
 // of the first-level cache is read before the next columns follow.
-int64_t entries_of_streams(const Contraction& c, const Machine& machine) {
+int64_t entries_of_streams(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
   const kernel::MatrixStack& weights = c.matrices.weights;
-  if (weights.row_stride != c.matrices.n) return product_tuning::kStreams;
-  return std::max(machine.caches.first / 2 / bytes_of(weights.dtype, c.matrices.n), product_tuning::kStreams);
+  const int64_t streams = s.vector_bits < 8 * kLine ? product_tuning::kStreams : product_tuning::kStreamsOfLines;
+  if (weights.row_stride != c.matrices.n) return streams;
+  return std::max(machine.caches.first / 2 / bytes_of(weights.dtype, c.matrices.n), streams);
 }
 
 // Sums that are added to dst cannot be carried over through it.
@@ -81,7 +96,7 @@ std::vector<int64_t> k_blocks(const ProductContext& context, const ProductSchedu
   std::vector<int64_t> blocks{c.elements_of_k()};
   if (c.adds) return blocks;
   for (const int64_t most : {entries_in_cache(c, context.machine, s), entries_of_panel(c, context.machine, s),
-                             entries_of_streams(c, context.machine), product_tuning::kStreams}) {
+                             entries_of_streams(c, context.machine, s), product_tuning::kStreams}) {
     if (most < blocks.back()) blocks.push_back(even_block(c.elements_of_k(), most, 1));
   }
   return blocks;
@@ -145,13 +160,27 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
   s.vectors = static_cast<int>(std::min<int64_t>(product_tuning::kLeastVectors, vectors_of_dst(c, s)));
   s.rows = static_cast<int>(even_block(c.matrices.m, most_rows(machine, product_tuning::kLeastVectors), 1));
   s.row_block = c.matrices.m;
-  s.copies_panels = !may_read_in_place(c);
+  s.copies_panels = c.integers.has_value() || c.matrices.weights.column_stride != 1;
   s.prefetches = true;
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
   const int64_t columns = panel_columns(c, s);
   s.column_block = s.copies_panels ? columns : even_block(c.matrices.n, parts_of(c.matrices.n, threads), columns);
-  const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : entries_of_streams(c, machine);
+  const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : entries_of_streams(c, machine, s);
   s.k_block = c.adds ? c.elements_of_k() : even_block(c.elements_of_k(), most, 1);
+}
+
+// One tile of rows whose weights are transposed in registers, where they are contiguous along k.
+bool choose_transposing(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
+  if (!is_along_k(c) || c.integers || c.matrices.m > most_rows_along_k(c, machine, s)) return false;
+  s.vectors = 1;
+  s.rows = static_cast<int>(c.matrices.m);
+  s.row_block = c.matrices.m;
+  s.copies_panels = false;
+  s.prefetches = true;
+  s.k_block = c.elements_of_k();
+  s.column_block =
+      even_block(c.matrices.n, parts_of(c.matrices.n, threads * product_tuning::kUnitsPerThread), panel_columns(c, s));
+  return true;
 }
 
 // Threads share rows first, of which a unit has kRowsOfUnit at least, or columns first.
@@ -215,6 +244,7 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
   ProductSchedule s;
   s.vector_bits = vector_bits(machine);
   s.copies_rows = converts_rows(c);
+  if (!use.packs_ahead && !use.makes_rows && choose_transposing(c, machine, use.threads, s)) return s;
   if (!use.packs_ahead && c.matrices.m <= product_tuning::kFewRows) {
     choose_streaming(c, machine, use.threads, s);
     if (use.makes_rows) choose_made_rows(c, machine, use, s);

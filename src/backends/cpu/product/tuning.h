@@ -6,8 +6,13 @@
 namespace lamina::cpu::product_tuning {
 
 // Rows of weights that are read at the same time if few rows of dst read them in place: streams that hardware prefetchers
-// follow.
+// follow. Rows whose length is a multiple of a page use the same sets of the first-level cache, so more of them evict each
+// other's lines before these are read whole, unless a vector is a whole line.
 inline constexpr int64_t kStreams = 8;
+inline constexpr int64_t kStreamsOfLines = 64;
+
+// Bytes of each of these rows that are prefetched ahead, at least.
+inline constexpr int64_t kBytesAlongColumns = 1024;
 
 // The most rows of dst for which carrying their sums over through the first-level cache, every kStreams entries of k, costs
 // less than copying the weights.
@@ -18,6 +23,9 @@ inline constexpr int64_t kShareOfSecondCache = 4;
 
 // Bytes of each column that are prefetched ahead of the copy of a panel, if the weights are contiguous along k.
 inline constexpr int64_t kBytesAlongK = 512;
+
+// Bytes of a packed panel that are prefetched ahead of the register tile.
+inline constexpr int64_t kBytesOfPanelAhead = 2048;
 
 // The most tiles of rows for which each converts packed weights of 16 bits, instead of a conversion of the panel before.
 inline constexpr int64_t kTilesThatConvert = 2;

@@ -42,7 +42,7 @@ struct ProductRunner::Rows {
 struct ProductRunner::Panel {
   int64_t first_column, columns;
   const char* weights;
-  int64_t to_next_k;  // bytes
+  int64_t to_next_k;  // bytes; to the next column if tiles transpose the weights
 };
 
 // What a register tile adds to, or writes.
@@ -95,6 +95,7 @@ void ProductRunner::check_types() const {
   }
   LAMINA_CHECK(stack_.src.dtype == sum_type_ || schedule_.copies_rows, kernel::print(contraction_));
   LAMINA_CHECK(groups().columns == 0 || (finds_rows() && weights_.source == nullptr), kernel::print(contraction_));
+  LAMINA_CHECK(!transposes() || !finds_rows(), kernel::print(contraction_));
   LAMINA_CHECK(!finds_rows() || schedule_.k_block % row_source_->part() == 0, kernel::print(contraction_));
   LAMINA_CHECK(stack_.dst.dtype == sum_type_ || !contraction_.adds, kernel::print(contraction_));
 }
@@ -199,7 +200,6 @@ void ProductRunner::compile_panel_copies(PanelCode& code, int vectors) const {
 void ProductRunner::compile_tile(PanelCode& code, int64_t rows) const {
   CompiledCode& tile = code.tiles[static_cast<size_t>(rows)];
   if (tile.memory != nullptr) return;
-  const bool reads_in_place = !weights_.are_packed_ahead && !schedule_.copies_panels;
   const ProductTile of_floats{.type = contraction_.sum_type(),
                               .weights = panel_type_,
                               .zero_point = contraction_.integers ? contraction_.integers->weights_zero_point : 0,
@@ -207,7 +207,8 @@ void ProductRunner::compile_tile(PanelCode& code, int64_t rows) const {
                               .rows = static_cast<int>(rows),
                               .vectors = static_cast<int>(code.columns * schedule_.vectors / columns_),
                               .last_lanes = code.last_lanes,
-                              .prefetches = schedule_.prefetches && reads_in_place,
+                              .bytes_ahead = bytes_ahead(),
+                              .along_k = transposes() && code.last_lanes == 0,
                               .has_pointers = finds_rows(),
                               .groups = groups()};
   tile = compile_code(weights_.source == nullptr ? source_of(of_floats) : weights_.source->tile(of_floats), machine_);
@@ -325,6 +326,7 @@ ProductRunner::Panel ProductRunner::panel_of(const Unit& unit, int64_t column, i
     panel.weights += column * packed_k * entries_ * weights_bytes_ + unit.first_k * panel.to_next_k;
   } else {
     panel.weights += unit.first_k * entries_ * panel.to_next_k + column * stack_.weights.column_stride * weights_bytes_;
+    if (transposes()) panel.to_next_k = stack_.weights.column_stride * weights_bytes_;
   }
   return panel;
 }
@@ -366,6 +368,19 @@ ProductRunner::Rows ProductRunner::at(const Unit& unit, const Rows& rows, int64_
   if (!schedule_.copies_rows && !finds_rows()) return rows;
   return {rows.first, rows.count, unit.rows + slot * static_cast<int64_t>(rows_bytes_), copied_row_bytes_,
           finds_rows() ? row_source_->to_next_k() : sum_bytes_};
+}
+
+// Along a packed panel, along k, or in the same row of one of the next panels.
+int64_t ProductRunner::bytes_ahead() const {
+  if (!schedule_.prefetches) return 0;
+  if (weights_.are_packed_ahead) return copied_type_ == panel_type_ ? product_tuning::kBytesOfPanelAhead : 0;
+  if (schedule_.copies_panels) return 0;
+  return transposes() ? product_tuning::kBytesAlongK : std::max(columns_ * weights_bytes_, product_tuning::kBytesAlongColumns);
+}
+
+// Weights in place that are contiguous along k.
+bool ProductRunner::transposes() const {
+  return !weights_.are_packed_ahead && !schedule_.copies_panels && stack_.weights.column_stride != 1;
 }
 
 // Of weights that are read in place, only the last panel is copied if it is narrower than a register tile. Packed weights are
