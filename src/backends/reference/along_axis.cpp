@@ -1,6 +1,7 @@
-// TopK and CumSum.
+// TopK, CumSum and CumProd.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "backends/reference/op_run.h"
@@ -50,9 +51,9 @@ void top_k(const OpRun& run) {
   }
 }
 
-// Calls add(element, is_first) for the elements of each row in the order in which they are summed.
+// Calls add(element, is_first) for the elements of each row in the order in which they are combined.
 template <typename Add>
-void for_each_sum(const OpRun& run, const Dims& shape, const Add& add) {
+void for_each_in_order(const OpRun& run, const Dims& shape, const Add& add) {
   const bool reverse = run.attribute<bool>("reverse");
   const Rows rows = rows_along_axis(run, shape);
   for (int64_t row = 0; row < rows.count; ++row) {
@@ -60,32 +61,34 @@ void for_each_sum(const OpRun& run, const Dims& shape, const Add& add) {
   }
 }
 
-void cum_sum_of_integers(const OpRun& run, const Tensor& src, Tensor& dst) {
-  const auto exclusive = run.attribute<bool>("exclusive");
-  prepare_integers(dst);
-  uint64_t sum = 0;
-  for_each_sum(run, src.shape, [&](int64_t at, bool is_first) {
-    const uint64_t before = is_first ? 0 : sum;
-    sum = before + integer_at(src, at);
-    set_integer(dst, at, exclusive ? before : sum);
-  });
-}
-
-void cum_sum(const OpRun& run) {
+// Combine is std::plus or std::multiplies, and `neutral` its neutral element.
+template <typename Combine, int neutral>
+void running(const OpRun& run) {
   const Tensor& src = run.in("src");
   Tensor& dst = run.out("dst");
-  if (is_integer(src.dtype)) return cum_sum_of_integers(run, src, dst);
   const auto exclusive = run.attribute<bool>("exclusive");
-  double sum = 0;
-  for_each_sum(run, src.shape, [&](int64_t at, bool is_first) {
-    const double before = is_first ? 0 : sum;
-    sum = before + src[at];
-    dst[at] = exclusive ? before : sum;
+  const Combine combine;
+  if (is_integer(src.dtype)) {
+    prepare_integers(dst);
+    uint64_t value = neutral;
+    return for_each_in_order(run, src.shape, [&](int64_t at, bool is_first) {
+      const uint64_t before = is_first ? neutral : value;
+      value = combine(before, integer_at(src, at));
+      set_integer(dst, at, exclusive ? before : value);
+    });
+  }
+  double value = neutral;
+  for_each_in_order(run, src.shape, [&](int64_t at, bool is_first) {
+    const double before = is_first ? neutral : value;
+    value = combine(before, src[at]);
+    dst[at] = exclusive ? before : value;
   });
 }
 
 }  // namespace
 
-Evaluators along_axis_evaluators() { return {{OpKind::TopK, top_k}, {OpKind::CumSum, cum_sum}}; }
+Evaluators along_axis_evaluators() {
+  return {{OpKind::TopK, top_k}, {OpKind::CumSum, running<std::plus<>, 0>}, {OpKind::CumProd, running<std::multiplies<>, 1>}};
+}
 
 }  // namespace lamina::reference

@@ -122,6 +122,7 @@ double quotient(double a, double b) { return a / b; }
 double maximum(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 double minimum(double a, double b) { return a < b || std::isnan(a) ? a : b; }
 double angle(double y, double x) { return std::atan2(y, x); }
+double remainder_of(double a, double b) { return std::fmod(a, b); }
 double squared_difference(double a, double b) { return (a - b) * (a - b); }
 
 void select(const OpRun& run) {
@@ -168,6 +169,7 @@ Evaluators binary_evaluators() {
           {OpKind::Maximum, one_of_both<maximum, std::greater<>>},
           {OpKind::Minimum, one_of_both<minimum, std::less<>>},
           {OpKind::Atan2, map_by<angle>},
+          {OpKind::Fmod, map_by<remainder_of>},
           {OpKind::SquaredDifference, map_by<squared_difference>},
           {OpKind::Equal, compare<std::equal_to<>>},
           {OpKind::NotEqual, compare<std::not_equal_to<>>},

@@ -1,4 +1,7 @@
-// Ops along one axis whose elements depend on all elements of their row: TopK, which also sorts, and CumSum.
+// Ops along one axis whose elements depend on all elements of their row: TopK, which also sorts, CumSum and CumProd.
+#include <string>
+#include <utility>
+
 #include "interface/ops/parts.h"
 
 namespace lamina {
@@ -23,6 +26,22 @@ ShapeMap top_k_shapes(const OpView& view) {
 }
 
 ShapeMap like_src(const OpView& view) { return outputs_like(view, "src", {"dst"}); }
+
+// Each element is a sum or a product of the elements up to it.
+OpSchema running(OpKind kind, std::string formula, std::string source, PortSpec src) {
+  return {.kind = kind,
+          .op_class = OpClass::library,
+          .formula = std::move(formula),
+          .source = std::move(source),
+          .inputs = {std::move(src)},
+          .outputs = {port("dst", "T", "shape of src")},
+          .attributes = {parts::axis(-1), flag("exclusive", false, "true: without the element itself"),
+                         flag("reverse", false, "true: from the last element to the first")},
+          .types = {{"T", floats_and_integers()}},
+          .check = check_axis,
+          .infer_shapes = like_src,
+          .error = 1e-6};
+}
 
 }  // namespace
 }  // namespace lamina
@@ -55,18 +74,15 @@ LAMINA_SCHEMA(TopK) {
 }
 
 LAMINA_SCHEMA(CumSum) {
-  return {.kind = OpKind::CumSum,
-          .op_class = OpClass::library,
-          .formula =
-              "dst[.., i, ..] = src[.., 0, ..] + ... + src[.., i, ..] along axis, added in this order in f64; integers "
-              "wrap around",
-          .source = "ONNX CumSum-14",
-          .inputs = {port("src", "T", "rank 1 or more")},
-          .outputs = {port("dst", "T", "shape of src")},
-          .attributes = {parts::axis(-1), flag("exclusive", false, "true: without the element itself"),
-                         flag("reverse", false, "true: from the last element to the first")},
-          .types = {{"T", floats_and_integers()}},
-          .check = check_axis,
-          .infer_shapes = like_src,
-          .error = 1e-6};
+  return running(OpKind::CumSum,
+                 "dst[.., i, ..] = src[.., 0, ..] + ... + src[.., i, ..] along axis, added in this order in f64; integers "
+                 "wrap around",
+                 "ONNX CumSum-14", port("src", "T", "rank 1 or more"));
+}
+
+LAMINA_SCHEMA(CumProd) {
+  return running(OpKind::CumProd,
+                 "dst[.., i, ..] = src[.., 0, ..] * ... * src[.., i, ..] along axis, multiplied in this order in f64; integers "
+                 "wrap around",
+                 "ONNX CumProd-26", within(suits(0.9, 1.1), port("src", "T", "rank 1 or more")));
 }

@@ -191,6 +191,17 @@ LAMINA_SCHEMA(Atan2) {
   return schema;
 }
 
+LAMINA_SCHEMA(Fmod) {
+  OpSchema schema =
+      of_values(around_zero(), binary(OpKind::Fmod,
+                                      "dst = src_0 - n src_1, n being src_0 / src_1 without the fraction: C's fmod, exact for "
+                                      "quotients of any size",
+                                      {.jumps = true}));
+  schema.inputs[1].domain = divisor();
+  schema.error = 0;
+  return schema;
+}
+
 LAMINA_SCHEMA(SquaredDifference) {
   OpSchema schema = binary(OpKind::SquaredDifference, "dst = (src_0 - src_1)^2", kCommutative);
   schema.inplace = {};

@@ -8,6 +8,7 @@
 #include "kernels/math/exponential.h"
 #include "kernels/math/logarithm.h"
 #include "kernels/math/map_op.h"
+#include "kernels/math/remainder.h"
 #include "kernels/math/rounding.h"
 #include "kernels/math/trigonometry.h"
 

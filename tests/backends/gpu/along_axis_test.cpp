@@ -1,4 +1,4 @@
-// CumSum and TopK by generated programs, on the available OpenCL device (PoCL suffices): the bits of the CPU.
+// CumSum, CumProd and TopK by generated programs, on the available OpenCL device (PoCL suffices): the bits of the CPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,20 +37,21 @@ Buffer random_values(const LogicalTensor& tensor) {
   return data;
 }
 
-struct SumCase {
+struct RunningCase {
   DataType dtype = f32;
   Dims shape{5, 40};
   int64_t axis = -1;
   bool exclusive = false, reverse = false;
   Dims strides = {};
+  OpKind kind = OpKind::CumSum;
 };
 
-ExecutableInfo expect_running_sums(const Backend& gpu, const SumCase& c) {
+ExecutableInfo expect_running(const Backend& gpu, const RunningCase& c) {
   SCOPED_TRACE(join(name_of(c.dtype), describe(c.shape), " axis ", c.axis, c.exclusive ? " exclusive" : "",
                     c.reverse ? " reverse" : ""));
   GraphBuilder g;
   const uint64_t src = g.input(c.dtype, c.shape, c.strides);
-  g.op(OpKind::CumSum, {src}, {{"axis", c.axis}, {"exclusive", c.exclusive}, {"reverse", c.reverse}}, c.dtype);
+  g.op(c.kind, {src}, {{"axis", c.axis}, {"exclusive", c.exclusive}, {"reverse", c.reverse}}, c.dtype);
   const Buffer data = random_values(g.tensor(src));
   return expect_bits_of_the_cpu(gpu, g.finish(), data);
 }
@@ -60,27 +61,34 @@ TEST(GpuCumSum, AddsEveryType) {
   for (const DataType dtype : kTypesAlongAnAxis)
     for (const bool exclusive : {true, false})
       for (const bool reverse : {true, false})
-        expect_running_sums(*gpu, {.dtype = dtype, .exclusive = exclusive, .reverse = reverse});
+        expect_running(*gpu, {.dtype = dtype, .exclusive = exclusive, .reverse = reverse});
+}
+
+TEST(GpuCumProd, MultipliesEveryType) {
+  LAMINA_GPU_OR_SKIP(gpu);
+  for (const DataType dtype : kTypesAlongAnAxis)
+    for (const bool exclusive : {true, false})
+      expect_running(*gpu, {.dtype = dtype, .exclusive = exclusive, .reverse = !exclusive, .kind = OpKind::CumProd});
 }
 
 TEST(GpuCumSum, AddsAlongAnyAxisOfAnyLayout) {
   LAMINA_GPU_OR_SKIP(gpu);
   for (const int64_t axis : {0, 1, 2}) {
-    expect_running_sums(*gpu, {.shape = {6, 9, 5}, .axis = axis});
-    expect_running_sums(*gpu, {.shape = {6, 9, 5}, .axis = axis, .reverse = true, .strides = {1, 40, 7}});
+    expect_running(*gpu, {.shape = {6, 9, 5}, .axis = axis});
+    expect_running(*gpu, {.shape = {6, 9, 5}, .axis = axis, .reverse = true, .strides = {1, 40, 7}});
   }
-  expect_running_sums(*gpu, {.shape = {700, 3}});
-  expect_running_sums(*gpu, {.shape = {0, 3}});
-  expect_running_sums(*gpu, {.shape = {3, 0}});
-  expect_running_sums(*gpu, {.shape = {9}});
+  expect_running(*gpu, {.shape = {700, 3}});
+  expect_running(*gpu, {.shape = {0, 3}});
+  expect_running(*gpu, {.shape = {3, 0}});
+  expect_running(*gpu, {.shape = {9}});
 }
 
 TEST(GpuCumSum, IsOneProgramForAllSizes) {
   LAMINA_GPU_OR_SKIP(gpu);
-  const ExecutableInfo first = expect_running_sums(*gpu, {.shape = {4, 6}});
+  const ExecutableInfo first = expect_running(*gpu, {.shape = {4, 6}});
   EXPECT_THAT(first.kernels, ::testing::ElementsAre("lamina_cum_sum_f32"));
   EXPECT_THAT(first.schedules, ::testing::ElementsAre("a thread per row"));
-  EXPECT_TRUE(expect_running_sums(*gpu, {.shape = {8, 2}}).from_cache);
+  EXPECT_TRUE(expect_running(*gpu, {.shape = {8, 2}}).from_cache);
 }
 
 // Its step reads and writes what kernels of the same partition write and read.

@@ -199,7 +199,8 @@ TEST_P(GpuNorms, GradientsOfElementaryFunctions) {
 
 TEST_P(GpuNorms, BinariesBroadcast) {
   LAMINA_GPU_OR_SKIP(gpu);
-  for (const OpKind kind : {OpKind::Add, OpKind::Divide, OpKind::Maximum, OpKind::SquaredDifference, OpKind::Atan2}) {
+  for (const OpKind kind :
+       {OpKind::Add, OpKind::Divide, OpKind::Maximum, OpKind::SquaredDifference, OpKind::Atan2, OpKind::Fmod}) {
     for (const Dims& other : {Dims{3, 4, 32}, Dims{32}, Dims{4, 1}, Dims{3, 1, 1}, Dims{1, 1, 1}}) {
       GraphBuilder g;
       const auto x = g.input(GetParam(), {3, 4, 32});

@@ -45,6 +45,21 @@ TEST(ReferenceCumSum, AddsFromTheBeginning) {
   EXPECT_THAT(op.attr("reverse", false).attr("axis", 0).result(), ElementsAre(1, 2, 3, 5, 7, 9));
 }
 
+TEST(ReferenceCumProd, MultipliesFromTheBeginning) {
+  OpCase op(OpKind::CumProd);
+  op.input({2, 3}, {1, 2, 3, 4, -5, 6});
+  EXPECT_THAT(op.result(), ElementsAre(1, 2, 6, 4, -20, -120));
+  EXPECT_THAT(op.attr("exclusive", true).result(), ElementsAre(1, 1, 2, 1, 4, -20));
+  EXPECT_THAT(op.attr("reverse", true).result(), ElementsAre(6, 3, 1, -30, 6, 1));
+  EXPECT_THAT(op.attr("exclusive", false).attr("axis", 0).result(), ElementsAre(4, -10, 18, 4, -5, 6));
+}
+
+TEST(ReferenceCumProd, IntegersWrapAround) {
+  OpCase op(OpKind::CumProd);
+  op.input({3}, {65536, 65536, 5}, s32).outputs({s32});
+  EXPECT_THAT(op.result(), ElementsAre(65536, 0, 0));
+}
+
 TEST(ReferenceCumSum, IntegersWrapAround) {
   OpCase op(OpKind::CumSum);
   op.input({3}, {2147483647, 1, 5}, s32).outputs({s32});

@@ -34,6 +34,11 @@ TEST(ReferenceBinary, Atan2IsTheAngleOfAPoint) {
                {quarter, quarter / 2, 2 * quarter, -1.5 * quarter, kNaN});
 }
 
+TEST(ReferenceBinary, FmodHasTheSignOfTheFirst) {
+  expect_close(binary(OpKind::Fmod, {7, -7, 7, -7, 1e300, 5, 1}, {4, 4, -4, -4, 7, 0, kNaN}).result(),
+               {3, -3, 3, -3, 1, kNaN, kNaN});
+}
+
 TEST(ReferenceBinary, NanWinsInMaximumAndMinimum) {
   for (const OpKind kind : {OpKind::Maximum, OpKind::Minimum})
     expect_close(binary(kind, {kNaN, 1}, {1, kNaN}).result(), {kNaN, kNaN});

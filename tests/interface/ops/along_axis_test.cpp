@@ -1,4 +1,4 @@
-// TopK, CumSum and GroupedMatMul: shapes, attributes and errors.
+// TopK, CumSum, CumProd and GroupedMatMul: shapes, attributes and errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,9 +36,11 @@ TEST(TopKSchema, RefusesMoreEntriesThanThereAre) {
 }
 
 TEST(CumSumSchema, HasTheShapeOfSrc) {
-  const auto op = an_op(OpKind::CumSum).attr("axis", 0).input("src", s64, Dims{3, 4}).output("dst", s64);
-  EXPECT_EQ(shapes_of(op).at("dst"), (Dims{3, 4}));
-  EXPECT_EQ(error_of(op), "");
+  for (const OpKind kind : {OpKind::CumSum, OpKind::CumProd}) {
+    const auto op = an_op(kind).attr("axis", 0).input("src", s64, Dims{3, 4}).output("dst", s64);
+    EXPECT_EQ(shapes_of(op).at("dst"), (Dims{3, 4}));
+    EXPECT_EQ(error_of(op), "");
+  }
   EXPECT_THAT(error_of(an_op(OpKind::CumSum).attr("axis", 2).input("src", f32, Dims{3, 4}).output("dst", f32)),
               HasSubstr("attribute axis is 2, allowed is -2..1"));
   EXPECT_THAT(error_of(an_op(OpKind::CumSum).input("src", DataType::u8, Dims{3}).output("dst", DataType::u8)),

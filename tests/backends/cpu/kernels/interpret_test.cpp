@@ -86,12 +86,14 @@ TEST_P(InterpretedKernels, ElementaryFunctions) {
   }
 }
 
-TEST_P(InterpretedKernels, AnglesOfPoints) {
-  GraphBuilder g;
-  const auto y = g.input(GetParam(), {200, 1}), x = g.input(GetParam(), {200});
-  g.op(OpKind::Atan2, {y, x});
-  const Graph graph = g.finish();
-  expect_same_bits(graph, {{y, wide_values(graph.tensor(0))}, {x, wide_values(graph.tensor(1))}});
+TEST_P(InterpretedKernels, AnglesOfPointsAndRemainders) {
+  for (const OpKind kind : {OpKind::Atan2, OpKind::Fmod}) {
+    GraphBuilder g;
+    const auto y = g.input(GetParam(), {200, 1}), x = g.input(GetParam(), {200});
+    g.op(kind, {y, x});
+    const Graph graph = g.finish();
+    expect_same_bits(graph, {{y, wide_values(graph.tensor(0))}, {x, wide_values(graph.tensor(1))}});
+  }
 }
 
 TEST_P(InterpretedKernels, NormsForwardAndBackward) {

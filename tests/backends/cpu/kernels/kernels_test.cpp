@@ -172,7 +172,7 @@ TEST_P(UnaryKernels, BackwardsMatchTheReference) {
 
 TEST_P(UnaryKernels, BinariesBroadcast) {
   for (const OpKind kind : {OpKind::Add, OpKind::Subtract, OpKind::Multiply, OpKind::Maximum, OpKind::Minimum,
-                            OpKind::SquaredDifference, OpKind::Atan2}) {
+                            OpKind::SquaredDifference, OpKind::Atan2, OpKind::Fmod}) {
     for (const Dims& other : {Dims{3, 4, 33}, Dims{33}, Dims{4, 1}, Dims{3, 1, 1}, Dims{1, 1, 1}}) {
       GraphBuilder g;
       const auto x = g.input(GetParam(), {3, 4, 33});

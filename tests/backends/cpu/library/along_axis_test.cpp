@@ -1,4 +1,5 @@
-// TopK and CumSum on the CPU: every type, axis and layout against the reference, with the same bits for any number of threads.
+// TopK, CumSum and CumProd on the CPU: every type, axis and layout against the reference, with the same bits for any number of
+// threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -69,35 +70,43 @@ TEST(TopKStep, OrdersLongIntegersExactly) {
   }
 }
 
-struct SumCase {
+struct RunningCase {
   DataType dtype = f32;
   Dims shape{5, 40};
   int64_t axis = -1;
   bool exclusive = false, reverse = false;
   Dims strides = {};
+  OpKind kind = OpKind::CumSum;
 };
 
-void expect_running_sums(const SumCase& c) {
+void expect_running(const RunningCase& c) {
   SCOPED_TRACE(join(name_of(c.dtype), describe(c.shape), " axis ", c.axis));
   GraphBuilder g;
   const uint64_t src = g.input(c.dtype, c.shape, c.strides);
-  g.op(OpKind::CumSum, {src}, {{"axis", c.axis}, {"exclusive", c.exclusive}, {"reverse", c.reverse}}, c.dtype);
+  g.op(c.kind, {src}, {{"axis", c.axis}, {"exclusive", c.exclusive}, {"reverse", c.reverse}}, c.dtype);
   expect_library_matches_reference(g.finish(), 1e-7);
 }
 
 TEST(CumSumStep, AddsEveryType) {
   for (const DataType dtype : kTypesAlongAnAxis)
     for (const bool exclusive : {true, false})
+      for (const bool reverse : {true, false}) expect_running({.dtype = dtype, .exclusive = exclusive, .reverse = reverse});
+}
+
+TEST(CumProdStep, MultipliesEveryType) {
+  for (const DataType dtype : kTypesAlongAnAxis)
+    for (const bool exclusive : {true, false})
       for (const bool reverse : {true, false})
-        expect_running_sums({.dtype = dtype, .exclusive = exclusive, .reverse = reverse});
+        expect_running({.dtype = dtype, .shape = {5, 12}, .exclusive = exclusive, .reverse = reverse, .kind = OpKind::CumProd});
+  expect_running({.shape = {6, 9, 5}, .axis = 1, .reverse = true, .strides = {1, 40, 7}, .kind = OpKind::CumProd});
 }
 
 TEST(CumSumStep, AddsAlongAnyAxisOfAnyLayout) {
   for (const int64_t axis : {0, 1, 2}) {
-    expect_running_sums({.shape = {6, 9, 5}, .axis = axis});
-    expect_running_sums({.shape = {6, 9, 5}, .axis = axis, .reverse = true, .strides = {1, 40, 7}});
+    expect_running({.shape = {6, 9, 5}, .axis = axis});
+    expect_running({.shape = {6, 9, 5}, .axis = axis, .reverse = true, .strides = {1, 40, 7}});
   }
-  expect_running_sums({.shape = {5000, 8}});
+  expect_running({.shape = {5000, 8}});
 }
 
 }  // namespace

@@ -57,13 +57,13 @@ Emit of(MapOp op, double parameter = 0) {
   };
 }
 Emit pow_by(double beta) { return of(MapOp::power, beta); }
-// atan2(y, x) as a function of y.
-Emit atan2_at(double x) {
-  return [x](llvm::IRBuilder<>& b, llvm::Value* y, const Instructions& target) {
-    return emit_function(b, MapOp::atan2, std::array{y, static_cast<llvm::Value*>(llvm::ConstantFP::get(y->getType(), x))}, 0,
-                         target);
+// op(y, x) as a function of y.
+Emit at(MapOp op, double x) {
+  return [op, x](llvm::IRBuilder<>& b, llvm::Value* y, const Instructions& target) {
+    return emit_function(b, op, std::array{y, static_cast<llvm::Value*>(llvm::ConstantFP::get(y->getType(), x))}, 0, target);
   };
 }
+Emit atan2_at(double x) { return at(MapOp::atan2, x); }
 
 // The bounds, in ULP.
 const std::vector<Function>& functions() {
@@ -346,6 +346,47 @@ TEST(VectorMathEdges, AnglesFollowC) {
       expect_value<float>(atan2_at(x), y, std::atan2(static_cast<float>(y), static_cast<float>(x)));
       expect_value<double>(atan2_at(x), y, std::atan2(y, x));
     }
+}
+
+template <typename T>
+void expect_remainders_of_c(double divisor) {
+  const T y = static_cast<T>(divisor);
+  std::vector<T> values{0,
+                        T(-0.0),
+                        1,
+                        -1,
+                        T(5.5),
+                        T(1e10),
+                        T(-1e38),
+                        std::numeric_limits<T>::max(),
+                        std::numeric_limits<T>::denorm_min(),
+                        T(kInf),
+                        T(-kInf),
+                        T(kNan)};
+  for (int exponent = 0; exponent < std::numeric_limits<T>::max_exponent; exponent += 3)
+    for (const T factor : {std::nextafter(T(1), T(0)), T(1), std::nextafter(T(1), T(2)), T(1.6180339887)})
+      values.push_back(std::abs(y) * std::ldexp(factor, exponent));
+  for (const auto& level : {runnable_levels().front(), runnable_levels().back()}) {
+    const std::vector<T> got = run<T>(level, at(MapOp::fmod, divisor), values, 8);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const T expected = std::fmod(values[i], y);
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(got[i])) << values[i] << " modulo " << y << " is " << got[i];
+      } else {
+        EXPECT_EQ(got[i], expected) << values[i] << " modulo " << y;
+        EXPECT_EQ(std::signbit(got[i]), std::signbit(expected)) << values[i] << " modulo " << y;
+      }
+    }
+  }
+}
+
+// Quotients on both sides of every power of two, and the special cases of Annex F.
+TEST(VectorMathEdges, RemaindersOfAnyQuotientAreCs) {
+  for (const double divisor :
+       {3.0, -7.25, 0.1, 0x1p-126, 3 * 0x1p-149, 0x1p-149, 1e38, 5e-324, 1.7e-308, 0.0, -0.0, kInf, kNan}) {
+    expect_remainders_of_c<float>(divisor);
+    expect_remainders_of_c<double>(divisor);
+  }
 }
 
 TEST(VectorMathEdges, CirclesOfAnySize) {

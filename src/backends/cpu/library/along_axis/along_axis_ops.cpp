@@ -5,7 +5,9 @@
 namespace lamina::cpu {
 
 std::vector<LibraryOp> along_axis_ops() {
-  return {{.kind = OpKind::TopK, .compile = compile_top_k}, {.kind = OpKind::CumSum, .compile = compile_cum_sum}};
+  return {{.kind = OpKind::TopK, .compile = compile_top_k},
+          {.kind = OpKind::CumSum, .compile = compile_cum_sum},
+          {.kind = OpKind::CumProd, .compile = compile_cum_prod}};
 }
 
 }  // namespace lamina::cpu

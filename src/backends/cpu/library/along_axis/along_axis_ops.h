@@ -1,4 +1,4 @@
-// TopK and CumSum, by lamina's own loops.
+// TopK, CumSum and CumProd, by lamina's own loops.
 #pragma once
 
 #include <memory>
@@ -9,5 +9,6 @@ namespace lamina::cpu {
 
 std::unique_ptr<const Primitive> compile_top_k(const kernel::LibraryStep& step, const PrimitiveUse& use);
 std::unique_ptr<const Primitive> compile_cum_sum(const kernel::LibraryStep& step, const PrimitiveUse& use);
+std::unique_ptr<const Primitive> compile_cum_prod(const kernel::LibraryStep& step, const PrimitiveUse& use);
 
 }  // namespace lamina::cpu
