@@ -12,12 +12,13 @@ from onnx import helper, numpy_helper, TensorProto  # noqa: E402
 
 import lamina  # noqa: E402
 from lamina.onnx.control import OPERATORS as CONTROL  # noqa: E402
+from lamina.onnx.sequences import OPERATORS as OF_SEQUENCES  # noqa: E402
 from lamina.onnx.table import RULES  # noqa: E402
 from lamina.onnx_backend import LaminaBackend  # noqa: E402
 
 # Operators without their own rule, which run as the functions that ONNX defines for them.
 FUNCTIONS = {"AffineGrid", "Attention", "Celu", "CenterCropPad", "DynamicQuantizeLinear", "FlexAttention", "HardSwish", "LinearAttention", "MeanVarianceNormalization",
-             "NegativeLogLikelihoodLoss", "ReduceLogSumExp", "RotaryEmbedding", "Selu", "Shrink", "SoftmaxCrossEntropyLoss", "Softsign",
+             "NegativeLogLikelihoodLoss", "ReduceLogSumExp", "RotaryEmbedding", "Selu", "SequenceMap", "Shrink", "SoftmaxCrossEntropyLoss", "Softsign",
              "ThresholdedRelu"}
 FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
 NARROW = {kind for name, kind in TensorProto.DataType.items() if name.startswith(("FLOAT8", "FLOAT4", "INT4", "UINT4", "INT2", "UINT2"))
@@ -28,12 +29,12 @@ LEAST_SHARE = 0.95  # minimum share of the floating-point cases
 def chosen():
     for case in load_model_tests(kind="node"):
         kinds = {node.op_type for node in case.model.graph.node}
-        if kinds <= RULES[""].keys() | FUNCTIONS | CONTROL and "_expanded" not in case.name:
+        if kinds <= RULES[""].keys() | FUNCTIONS | CONTROL | OF_SEQUENCES and "_expanded" not in case.name:
             yield case
 
 
 def is_of_floats(case):
-    """It takes a tensor of floats of 16 bits or more, and no numbers of fewer bits, and gives such floats alone."""
+    """It takes a tensor of floats of 16 bits or more, no numbers of fewer bits and no sequences, and gives such floats alone."""
     taken, given = ([value.type.tensor_type.elem_type for value in side] for side in (case.model.graph.input, case.model.graph.output))
     return any(kind in FLOATS for kind in taken) and all(kind in FLOATS for kind in given) and not any(kind in NARROW for kind in taken)
 
@@ -41,6 +42,11 @@ def is_of_floats(case):
 def error_of(case, wanted):
     """Relative; in 16 bits two units in the last place, since what is rounded between ops is nobody's word."""
     return max(case.rtol, {"float16": 2**-9, "bfloat16": 2**-6}.get(str(wanted.dtype), 0))
+
+
+def elements(results):
+    """Of sequences, their elements."""
+    return [element for result in results for element in (result if isinstance(result, list) else [result])]
 
 
 CASES = list(chosen())
@@ -57,8 +63,8 @@ def test_node(case):
             assert refused.status == "unimplemented", refused
             refusals[case.name] = str(refused).removeprefix("model: ")
             pytest.skip(f"refused: {refusals[case.name]}")
-        assert len(made) == len(outputs)
-        for made, wanted in zip(made, outputs):
+        assert [len(each) if isinstance(each, list) else None for each in made] == [len(each) if isinstance(each, list) else None for each in outputs]
+        for made, wanted in zip(elements(made), elements(outputs)):
             wanted = numpy_helper.to_array(wanted) if isinstance(wanted, onnx.TensorProto) else wanted
             assert made.dtype == wanted.dtype and made.shape == wanted.shape
             rtol = error_of(case, wanted)
@@ -161,7 +167,7 @@ def test_everything_that_is_refused_is_named_at_once():
     with pytest.raises(lamina.Error) as refused:
         lamina.from_onnx(helper.make_model(graph, opset_imports=imports))
     first, *rest = str(refused.value).split("; ")
-    assert first.startswith("model: input 's' is STRING, allowed is a tensor of FLOAT")
+    assert first.startswith("model: input 's': STRING, allowed is a tensor of FLOAT")
     assert rest == ["nodes 'n0', 'n1', 'n2' and 2 more (NonZero, opset 20): no rule", "node 'last' (Mystery, opset 3): domain 'com.example': no rule"]
     assert refused.value.status == "unimplemented"
 

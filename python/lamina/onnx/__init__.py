@@ -8,6 +8,8 @@
     folding.py     constant folding when the model is read
     scales.py      scales behind convolutions, folded into their weights
     control.py     If, Loop and Scan
+    sequences.py   sequences and optional values
+    inputs.py      sequences and optional values as inputs of a model
     elementwise.py casts.py reductions.py norms.py windows.py shapes.py resize.py choices.py einsum.py quantized.py recurrent.py
                    sampling.py spectra.py indexed.py
                    the rules, by family

@@ -23,15 +23,8 @@ def expand_control(importer: Any, node: onnx.NodeProto, opset: int, depth: int) 
     results = rule(importer, Node(importer, node, f"node {node.name!r} ({node.op_type})", opset), opset, depth)
     for name, result in zip(node.output, results):
         if name:
-            _rename(importer, result, name)
+            importer.alias(result, name)
     return True
-
-
-def _rename(importer: Any, known_as: str, name: str) -> None:
-    for table in (importer.values, importer.tensors):
-        if known_as in table:
-            table[name] = table[known_as]
-    importer.sources[name] = importer.sources_of([known_as])
 
 
 def _added(importer: Any, graph: onnx.GraphProto, given: list, prefix: str, opset: int, depth: int) -> list:

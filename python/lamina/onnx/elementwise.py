@@ -56,7 +56,7 @@ def folded(kind: str) -> Rule:
 
 
 def modulo(node: Node) -> Any:
-    """x - y * (x / y) without the fraction of the quotient: the remainder has the sign of x, or of y if fmod is 0."""
+    """The remainder of a division cut off at the point: it has the sign of x, or of y if fmod is 0."""
     x, y = node.tensor(0), node.tensor(1)
     rest = _remainder(node, x, y)
     if node.attribute("fmod", 0) or x.dtype.startswith("u"):
@@ -71,7 +71,7 @@ def _remainder(node: Node, x: Any, y: Any) -> Any:
     if x.dtype != y.dtype:
         raise Unfit(f"elements of {x.dtype} and {y.dtype}")
     if x.dtype in FLOATS:
-        raise Unfit(f"elements of {x.dtype}, allowed is integers")
+        return node.op("Fmod", [x, y])
     return node.op("Subtract", [x, node.op("Multiply", [node.op("Divide", [x, y]), y])])
 
 
@@ -94,8 +94,27 @@ def mean(node: Node) -> Any:
 
 def negative(node: Node) -> Any:
     x = node.tensor(0)
-    node.floating(x)
+    if x.dtype not in FLOATS:
+        return node.op("Subtract", [node.scalar(0, x), x])
     return node.op("Multiply", [x, node.scalar(-1, x)])
+
+
+def with_integers(rule: Rule, of_integers: Callable) -> Rule:
+    """A rule for floats, and one for integers, of_integers(node, x)."""
+    def either(node: Node) -> Any:
+        x = node.tensor(0)
+        return rule(node) if x.dtype in FLOATS or x.dtype == "boolean" else of_integers(node, x)
+
+    return either
+
+
+def _sign_of_integers(node: Node, x: Any) -> Any:
+    zero = node.scalar(0, x)
+    return node.op("Subtract", [node.cast(node.op(kind, [x, zero]), x.dtype) for kind in ("Greater", "Less")])
+
+
+def _absolute_integers(node: Node, x: Any) -> Any:
+    return node.op("Maximum", [x, node.op("Subtract", [node.scalar(0, x), x])]) if x.dtype.startswith("s") else node.copy(x)
 
 
 def tangent(node: Node) -> Any:
@@ -217,10 +236,9 @@ def _atanh_of_size(node: Node, a: Any) -> Any:
 
 def clip(node: Node) -> Any:
     x = node.tensor(0)
-    node.floating(x)
     low, high = (node.value(i) for i in (1, 2))
     bounds = [-math.inf if low is None else float(low), math.inf if high is None else float(high)]
-    if (low is None) == (not node.has(1)) and (high is None) == (not node.has(2)) and bounds[0] <= bounds[1]:
+    if x.dtype in FLOATS and (low is None) == (not node.has(1)) and (high is None) == (not node.has(2)) and bounds[0] <= bounds[1]:
         return node.op("Clamp", [x], min=bounds[0], max=bounds[1])
     made = node.op("Maximum", [x, node.tensor(1)]) if node.has(1) else x
     made = node.op("Minimum", [made, node.tensor(2)]) if node.has(2) else made
@@ -294,7 +312,9 @@ def identity(node: Node) -> Any:
 
 def dropout(node: Node) -> Any:
     if node.has(2) and bool(node.known(2)):
-        raise Unfit("training_mode true")
+        ratio = node.known(1)
+        if ratio is None or float(ratio) != 0:
+            raise Unfit(f"training_mode true with ratio {0.5 if ratio is None else float(ratio)}, allowed is 0")
     x = node.tensor(0)
     made = node.copy(x)
     return [made, numpy.ones(node.shape(x), bool)] if node.wants(1) else made
@@ -311,18 +331,21 @@ def softmax(kind: str) -> Rule:
 
 
 RULES = {
-    "Abs": unary("Abs"), "Exp": unary("Exp"), "Log": unary("Log"), "Reciprocal": unary("Reciprocal"), "Relu": unary("ReLU"),
+    "Abs": with_integers(unary("Abs"), _absolute_integers), "Sign": with_integers(unary("Sign"), _sign_of_integers), "Neg": negative,
+    "Relu": with_integers(unary("ReLU"), lambda node, x: node.op("Maximum", [x, node.scalar(0, x)])),
+    "Exp": unary("Exp"), "Log": unary("Log"), "Reciprocal": unary("Reciprocal"),
     "Sigmoid": unary("Sigmoid"), "Sqrt": unary("Sqrt"), "Tanh": unary("Tanh"), "Round": unary("Round"), "Softplus": unary("SoftPlus"),
     "Mish": unary("Mish"), "HardSwish": unary("HardSwish"), "Elu": unary("Elu", alpha=("alpha", 1.0)), "Sin": unary("Sin"), "Cos": unary("Cos"),
     "LeakyRelu": unary("LeakyReLU", alpha=("alpha", 0.01)), "Swish": unary("Swish", alpha=("alpha", 1.0)),
-    "HardSigmoid": unary("HardSigmoid", alpha=("alpha", 0.2), beta=("beta", 0.5)), "Gelu": gelu, "Neg": negative, "Sign": unary("Sign"), "Tan": tangent,
+    "HardSigmoid": unary("HardSigmoid", alpha=("alpha", 0.2), beta=("beta", 0.5)), "Gelu": gelu, "Tan": tangent,
     "Sinh": hyperbolic("Subtract"), "Cosh": hyperbolic("Add"),
     "Floor": rounded("Greater", "Subtract"), "Ceil": rounded("Less", "Add"), "Erf": erf, "IsNaN": is_nan,
     "Add": binary("Add"), "Sub": binary("Subtract"), "Mul": binary("Multiply"), "Div": binary("Divide"), "Mod": modulo, "BitShift": shift,
     "BitwiseAnd": binary("BitwiseAnd"), "BitwiseOr": binary("BitwiseOr"), "BitwiseXor": binary("BitwiseXor"), "BitwiseNot": bitwise_not, "Pow": power,
     "Max": folded("Maximum"), "Min": folded("Minimum"), "Sum": folded("Add"), "Mean": mean, "Clip": clip, "PRelu": prelu, "Where": where,
     "Less": compare("Less"), "LessOrEqual": compare("LessEqual"), "Greater": compare("Greater"), "GreaterOrEqual": compare("GreaterEqual"),
-    "Equal": compare("Equal"), "And": compare("LogicalAnd"), "Or": compare("LogicalOr"), "Xor": compare("NotEqual"), "Not": lambda node: node.op("LogicalNot", [node.tensor(0)]),
+    "Equal": compare("Equal"), "And": compare("LogicalAnd"), "Or": compare("LogicalOr"), "Xor": compare("NotEqual"),
+    "Not": lambda node: node.op("LogicalNot", [node.tensor(0)]),
     "Softmax": softmax("SoftMax"), "LogSoftmax": softmax("LogSoftmax"), "Constant": constant,
     "Identity": identity, "Dropout": dropout,
     "Atan": arcus(lambda node, x: node.op("Atan2", [x, node.scalar(1, x)])),

@@ -11,6 +11,7 @@ from onnx import numpy_helper, version_converter
 from lamina._errors import Error
 from lamina.explanation import Explanation
 from lamina.onnx.importer import Importer
+from lamina.onnx.inputs import split_inputs, structured_inputs
 from lamina.onnx.node import NeedsValue
 
 OLDEST = 13
@@ -21,6 +22,8 @@ class OnnxFunction:
     """A model as a function of its inputs: `f(*arrays)` or `f({"name": array})`. Returns a tuple of arrays in the model's
     order.
 
+    A sequence is a list of arrays, and an optional value that is absent is None. The model is compiled once per their lengths.
+
     The values of inputs that determine shapes or attributes (axes, bounds, sizes) are compiled in; `static_inputs` has their
     names. The model is compiled once per set of their values; of more than 64 sets, those used least recently are dropped."""
 
@@ -30,19 +33,22 @@ class OnnxFunction:
         self.input_names = [value.name for value in model.graph.input if value.name not in weights]
         self.output_names = [value.name for value in model.graph.output]
         self.static_inputs: list = []
+        self._structured = structured_inputs(model)
         self._compiled: dict = {}
+        if self._structured:
+            return  # the first call has their lengths
         try:
-            self._compiled[()] = Importer(model, name, {}).run()
+            self._compiled[()] = Importer(model, name, {}, {}).run()
         except NeedsValue as needed:
             self.static_inputs.append(needed.name)
 
     def __call__(self, *arrays: Any) -> tuple:
         """Runs the model. Raises lamina.Error with the input or the node, and what is allowed."""
-        given = self._by_name(arrays)
+        given, forms = split_inputs(self.name, self._by_name(arrays), self._structured)
         while True:
-            static = {name: given[name] for name in self.static_inputs}
+            static = {name: given[name] for name in self.static_inputs if name in given}
             try:
-                return self._compiled_for(static)(given)
+                return self._compiled_for(static, forms)(given)
             except NeedsValue as needed:
                 self.static_inputs.append(needed.name)
                 self._compiled.clear()
@@ -55,11 +61,11 @@ class OnnxFunction:
             raise Error(f"{self.name}: explain: no graph is compiled, allowed is a model that was called and that computes an output")
         return found[-1](title or self.name)
 
-    def _compiled_for(self, static: dict) -> Any:
+    def _compiled_for(self, static: dict, forms: dict) -> Any:
         """The last entry of _compiled is the most recently used one."""
-        key = tuple((str(a.dtype), a.shape, a.tobytes()) for a in static.values())
+        key = (*((name, str(a.dtype), a.shape, a.tobytes()) for name, a in static.items()), *forms.items())
         found = self._compiled.pop(key, None)
-        self._compiled[key] = found if found is not None else Importer(self._model, self.name, static).run()
+        self._compiled[key] = found if found is not None else Importer(self._model, self.name, static, forms).run()
         if len(self._compiled) > MOST_COMPILED:
             del self._compiled[next(iter(self._compiled))]
         return self._compiled[key]

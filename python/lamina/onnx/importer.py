@@ -18,26 +18,29 @@ from lamina.onnx.folding import fold
 from lamina.onnx.node import NeedsValue, Node, Unfit
 from lamina.onnx.refusals import Refusals, Refused
 from lamina.onnx.scales import fold_scales, names_read
+from lamina.onnx.sequences import expand_sequence
 from lamina.onnx.table import RULES
 
 _DEEPEST = 6  # maximum nesting of functions
 
 
 class Importer:
-    """Reads one model for given values of its static inputs."""
+    """Reads one model for given values of its static inputs, and for given forms (inputs.py) of its sequences and optional inputs."""
 
-    def __init__(self, model: onnx.ModelProto, name: str, static: dict) -> None:
-        self.model, self.name, self.static = model, name, static
+    def __init__(self, model: onnx.ModelProto, name: str, static: dict, forms: dict) -> None:
+        self.model, self.name, self.static, self.forms = model, name, static, forms
         self.opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
         self.opset = self.opsets.pop("", 1)
         self.graph = Graph()
         self.tensors: dict[str, Any] = {}
+        self.sequences: dict[str, Optional[list]] = {}  # the names of the elements; None for an optional value that is absent
         self.packed: dict[str, Any] = {}  # constants of s4 and u4
         self.weights: dict[int, numpy.ndarray] = {}  # by tensor id
         self.values: dict[str, numpy.ndarray] = {}  # known values: initializers, static inputs and values computed from them
         self.held: dict[int, int] = {}  # by tensor id: the model's type of tensors whose type lamina lacks
         self.open: set = set()  # names of inputs whose values are unknown
         self.sources: dict[str, set] = {}  # the unknown inputs from which each tensor is computed
+        self.readers: dict[str, list] = {}  # nodes of the model's graph by what they read; none for its outputs
         self.refusals = Refusals()
 
     def run(self) -> Callable:
@@ -45,17 +48,38 @@ class Importer:
         graph = self._inferred().graph
         self.values = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
         self.values.update(self.static)
-        inputs = [value for value in graph.input if value.name not in self.values]
+        inputs = [value for given in graph.input for value in self._elements_of(given) if value.name not in self.values]
         self.open = {value.name for value in inputs}
         self.sources = {name: {name} for name in self.open}
         for value in inputs:
             self.refusals.attempt([], [value.name], functools.partial(self._add_input, value))
         outputs = [value.name for value in graph.output]
-        nodes = [node for node in graph.node if not self._is_known(node)]
-        for node in fold_scales(nodes, self.values, set(outputs)):
+        nodes = fold_scales([node for node in graph.node if not self._is_known(node)], self.values, set(outputs))
+        for node in nodes:
+            for name in names_read(node):
+                self.readers.setdefault(name, []).append(node)
+        self.readers.update({name: [] for name in outputs})
+        for node in nodes:
             self.refusals.attempt(names_read(node), node.output, functools.partial(self.add_node, node, self.opset, 0))
         self.refusals.raise_all(self.name)
-        return self._compile(inputs, outputs)
+        return self._compile([value.name for value in inputs], outputs)
+
+    def _elements_of(self, value: onnx.ValueInfoProto) -> list:
+        """Returns the input itself, or the tensors of a sequence or an optional value."""
+        if value.name not in self.forms:
+            return [value]
+        form = self.forms[value.name]
+        made = form.tensors(value)
+        if form.count is not None or not made:
+            self.sequences[value.name] = [each.name for each in made] if form.count is not None else None
+        return made
+
+    def alias(self, known_as: str, name: str) -> None:
+        """Gives a tensor, a known value or a sequence another name."""
+        for table in (self.values, self.tensors, self.sequences):
+            if known_as in table:
+                table[name] = table[known_as]
+        self.sources[name] = self.sources_of([known_as])
 
     def _is_known(self, node: onnx.NodeProto) -> bool:
         """Whether the node's outputs are known, without the ops before it."""
@@ -79,7 +103,7 @@ class Importer:
         kind = value.type.tensor_type
         dtype = types.held_in(kind.elem_type) if value.type.HasField("tensor_type") else None
         if dtype is None:
-            raise Refused("input", repr(value.name), f" is {_type_name(value.type)}, allowed is a tensor of {types.names()}")
+            raise Refused("input", repr(value.name), f": {_type_name(value.type)}, allowed is a tensor of {types.names()}")
         shape = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim] if kind.HasField("shape") else None
         self.tensors[value.name] = self.as_held(self.graph.input(shape, dtype), kind.elem_type)
 
@@ -137,6 +161,12 @@ class Importer:
         if sources and all(self.tensors[name].dtype not in types.FLOATS for name in sources):
             raise NeedsValue(min(sources))
 
+    def is_only_cast_to_floats(self, name: str) -> bool:
+        """Whether only Cast nodes of the model's graph read this tensor of integers, and their results are floats."""
+        readers = self.readers.get(name)
+        return bool(readers) and all(node.op_type == "Cast" and not node.domain and types.is_float(helper.get_node_attr_value(node, "to"))
+                                     for node in readers)
+
     def sources_of(self, names: Any) -> set:
         return set().union(*(self.sources.get(name, set()) for name in names if name not in self.values))
 
@@ -150,7 +180,7 @@ class Importer:
         sources = self.sources_of(node.input)
         self.sources.update(dict.fromkeys(node.output, sources))
         try:
-            if expand_control(self, node, opset, depth) or self._is_folded(node, opset):
+            if expand_control(self, node, opset, depth) or expand_sequence(self, node, opset) or self._is_folded(node, opset):
                 return
             if rule is not None:
                 self._keep_result(Node(self, node, f"node {name}{kind}", opset), rule)
@@ -228,37 +258,52 @@ class Importer:
         if name in self.values:
             array = self.values[name]
             return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        if name in self.sequences:
+            names = self.sequences[name] or ()
+            return helper.make_sequence_type_proto(self._type_of(names[0]) if names else helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None))
         return onnx.TypeProto()
 
     # ---- outputs
 
     def _compile(self, inputs: list, outputs: list) -> Callable:
-        computed = {name: self.tensors[name] for name in outputs if name in self.tensors and name not in self.values}
-        fixed = {name: self._fixed(name) for name in outputs if name not in computed}
-        passed = {self.tensors[v.name].id for v in inputs}
-        ids = [tensor.id for tensor in computed.values()]
-        if any(i in passed for i in ids) or len(set(ids)) != len(ids):
-            raise Error(f"{self.name}: an output is an input or another output, allowed is a result of a node", "unimplemented")
-        if not computed:
-            return lambda given: tuple(fixed[name].copy() for name in outputs)
-        compiled = self.graph.compile(list(computed.values()), values=self.weights)
-        names = {self.tensors[value.name].id: value.name for value in inputs}
-        order = [names[tensor.id] for tensor in self.graph._inputs if tensor.id in names]
-        numbers = {name: self.number_of(tensor) for name, tensor in computed.items()}
+        """inputs: names of tensors. outputs: names of tensors, known values, or sequences of these."""
+        leaves = [leaf for name in outputs for leaf in (self.sequences.get(name, [name]) or ())]
+        known = {leaf: self._known_output(leaf) for leaf in leaves if leaf not in self.tensors or leaf in self.values}
+        passed = {self.tensors[name].id: name for name in inputs}
+        computed = {self.tensors[leaf].id: self.tensors[leaf] for leaf in leaves if leaf not in known and self.tensors[leaf].id not in passed}
+        compiled = self.graph.compile(list(computed.values()), values=self.weights) if computed else None
+        order = [passed[tensor.id] for tensor in self.graph._inputs if tensor.id in passed]
+        numbers = {tensor_id: self.number_of(tensor) for tensor_id, tensor in computed.items()}
 
         def call(given: dict) -> tuple:
-            made = compiled(*[types.to_graph(given[name]) for name in order])
-            made = dict(zip(computed, made if isinstance(made, tuple) else (made,)))
-            return tuple(types.from_graph(made[name], numbers[name]) if name in made else fixed[name].copy() for name in outputs)
+            made = compiled(*[types.to_graph(given[name]) for name in order]) if compiled else ()
+            made = {key: types.from_graph(array, numbers[key]) for key, array in zip(computed, made if isinstance(made, tuple) else (made,))}
 
-        call.explain = compiled.explain
+            def result(leaf: str) -> Any:
+                if leaf in known:
+                    return known[leaf].copy()
+                tensor_id = self.tensors[leaf].id
+                return made[tensor_id] if tensor_id in made else _copied(given[passed[tensor_id]])
+
+            def whole(name: str) -> Any:
+                names = self.sequences.get(name, ())
+                return None if names is None else [result(leaf) for leaf in names] if name in self.sequences else result(name)
+
+            return tuple(whole(name) for name in outputs)
+
+        if compiled:
+            call.explain = compiled.explain
         return call
 
-    def _fixed(self, name: str) -> numpy.ndarray:
+    def _known_output(self, name: str) -> numpy.ndarray:
         """Returns an output that is known when the model is read: it depends on shapes, constants and static inputs."""
         if name not in self.values:
             raise Error(f"{self.name}: no node produces output {name!r}", "invalid_graph")
         return self.values[name]
+
+
+def _copied(array: Any) -> Any:
+    return array.clone() if hasattr(array, "clone") else numpy.array(array)
 
 
 def _bound(inner: onnx.NodeProto, names: dict, prefix: str, given: dict) -> onnx.NodeProto:

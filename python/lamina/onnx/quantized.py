@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Optional
 
+import numpy
 from onnx import TensorProto
 
 from lamina.onnx import types
@@ -13,6 +15,7 @@ from lamina.onnx.windows import convolved
 
 _QUANTIZED = ("s8", "u8")
 _DEQUANTIZED = ("s8", "u8", "s4", "u4")
+_LARGEST_PRODUCT = 255 * 255  # of two integers of 8 bits minus zero points
 
 
 def _per(node: Node, x: Any, scale: Any) -> tuple:
@@ -183,5 +186,40 @@ def _weights(node: Node, b: Any, scale: Any, zero: Any, output_axis: int) -> Any
     return node.op("DynamicDequantize", inputs, qtype="per_channel", axis=axis)
 
 
-RULES = {"QuantizeLinear": quantize, "DequantizeLinear": dequantize, "QLinearMatMul": quantized_product(lambda node, inputs: node.op("MatMul", inputs), output_axis=-1),
-         "QLinearConv": quantized_product(convolved, output_axis=0)}
+def _without_zero(node: Node, x: Any, zero: Optional[Any], axis: int) -> Any:
+    """Returns the integers x - zero as f32. `axis` has a zero point per entry, if there are several in one row."""
+    if zero is None:
+        return _integers(node, x)
+    shape = node.shape(zero)
+    count = math.prod(shape)
+    if count == 1 or len(shape) == 1:
+        inputs = [x, node.array(numpy.ones(count), "f32"), node.reshape(zero, [count])]
+        return node.op("DynamicDequantize", inputs, qtype="per_tensor" if count == 1 else "per_channel", axis=axis % node.rank(x))
+    return node.op("Subtract", [node.cast(x, "f32"), node.cast(zero, "f32")])
+
+
+def integer_product(product: Callable, terms: Callable, axes: tuple) -> Callable:
+    """MatMulInteger and ConvInteger. Sums below 2^24 are exact in f32. Others are, too, if lamina computes the product in integers,
+    and are rounded once by the Cast that reads them; without such a Cast they are computed in f64."""
+    def rule(node: Node) -> Any:
+        factors = [node.tensor(i) for i in range(2)]
+        for x in factors:
+            if x.dtype not in _QUANTIZED:
+                raise Unfit(f"elements of {x.dtype}, allowed is {', '.join(_QUANTIZED)}")
+        zeros = [node.tensor(i) if node.has(i) else None for i in (2, 3)]
+        wide = [_without_zero(node, *each) for each in zip(factors, zeros, axes)]
+        if terms(node.shape(factors[1])) * _LARGEST_PRODUCT >= 1 << 24:
+            if node.importer.is_only_cast_to_floats(node.proto.output[0]):
+                return product(node, wide)
+            wide = [node.cast(x, "f64") for x in wide]
+        return node.cast(product(node, wide), "s32")
+
+    return rule
+
+
+RULES = {
+    "QuantizeLinear": quantize, "DequantizeLinear": dequantize, "QLinearConv": quantized_product(convolved, output_axis=0),
+    "QLinearMatMul": quantized_product(lambda node, inputs: node.op("MatMul", inputs), output_axis=-1),
+    "MatMulInteger": integer_product(lambda node, inputs: node.op("MatMul", inputs), lambda of_right: of_right[-2:][0], axes=(-2, -1)),
+    "ConvInteger": integer_product(convolved, lambda of_weights: math.prod(of_weights[1:]), axes=(0, 0)),
+}

@@ -13,12 +13,17 @@ from lamina.onnx.types import of_numpy
 # The results of reductions over no elements.
 _OF_NOTHING = {"ReduceSum": 0.0, "ReduceL1": 0.0, "ReduceL2": 0.0, "ReduceProd": 1.0, "ReduceMax": -math.inf, "ReduceMin": math.inf}
 
-_MOST_FACTORS = 1024  # of a running product, which has an op for each
+# Reductions of integers, and the floats in which they are exact. A reduction of fewer than 2^21 integers of 32 bits has fewer
+# than 53 bits.
+_EXACT_KINDS = ("ReduceSum", "ReduceMax", "ReduceMin")
+_WIDE_TYPES = {"s8": "f64", "u8": "f64", "s16": "f64", "u16": "f64", "s32": "f64", "u32": "f64", "boolean": "f32"}
 
 
 def reduce(kind: str) -> Callable:
     def rule(node: Node) -> Any:
         x = node.tensor(0)
+        if kind in _EXACT_KINDS and x.dtype in _WIDE_TYPES:
+            return node.cast(rule(_Replaced(node, node.cast(x, _WIDE_TYPES[x.dtype]))), x.dtype)
         node.floating(x)
         axes = node.attribute("axes", None)
         given = node.known(1) if axes is None else numpy.array(axes)
@@ -55,17 +60,18 @@ def composed(before: str, kind: str, after: str = "") -> Callable:
     def rule(node: Node) -> Any:
         if 0 in node.shape(node.tensor(0)):
             raise Unfit("a reduction without elements")
-        made = inner(_Before(node, before))
+        x = node.tensor(0)
+        made = inner(_Replaced(node, node.op(before, [x]) if before else x))
         return node.op(after, [made]) if after else made
 
     return rule
 
 
-class _Before:
-    """The node with its first input replaced by the result of op `kind` on it."""
+class _Replaced:
+    """The node with another tensor as its first input."""
 
-    def __init__(self, node: Node, kind: str) -> None:
-        self._node, self._first = node, node.op(kind, [node.tensor(0)]) if kind else node.tensor(0)
+    def __init__(self, node: Node, first: Any) -> None:
+        self._node, self._first = node, first
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._node, name)
@@ -84,29 +90,12 @@ def lp_normalization(node: Node) -> Any:
     return node.op("Divide", [x, node.op("Add", [norm, node.cast(is_zero, norm.dtype)])])
 
 
-def running_sum(node: Node) -> Any:
-    x, axis = node.tensor(0), int(node.known(1).flat[0])
-    return node.op("CumSum", [x], axis=axis, exclusive=bool(node.attribute("exclusive", 0)), reverse=bool(node.attribute("reverse", 0)))
+def running(kind: str) -> Callable:
+    def rule(node: Node) -> Any:
+        x, axis = node.tensor(0), int(node.known(1).flat[0])
+        return node.op(kind, [x], axis=axis, exclusive=bool(node.attribute("exclusive", 0)), reverse=bool(node.attribute("reverse", 0)))
 
-
-def running_product(node: Node) -> Any:
-    """One product after the other, as ONNX defines it: products of parts could overflow where the running product does not."""
-    x, axis = node.tensor(0), int(node.known(1).flat[0])
-    shape = node.shape(x)
-    axis %= len(shape)
-    extent, exclusive, reverse = shape[axis], bool(node.attribute("exclusive", 0)), bool(node.attribute("reverse", 0))
-    if extent > _MOST_FACTORS:
-        raise Unfit(f"{extent} elements along the axis, allowed is {_MOST_FACTORS}")
-    if extent == 0:
-        return node.copy(x)
-    order = list(range(extent))[::-1 if reverse else 1]
-    entries = [node.op("Slice", [x], starts=[i], ends=[i + 1], axes=[axis]) for i in (order[:-1] if exclusive else order)]
-    if exclusive:
-        entries.insert(0, node.expand(node.array(numpy.ones([1] * len(shape)), x.dtype), [1 if i == axis else e for i, e in enumerate(shape)]))
-    made = entries[:1]
-    for entry in entries[1:]:
-        made.append(node.op("Multiply", [made[-1], entry]))
-    return node.op("Concat", made[::-1 if reverse else 1], axis=axis) if extent > 1 else node.copy(made[0])
+    return rule
 
 
 def top_k(node: Node) -> list:
@@ -139,5 +128,5 @@ def gemm(node: Node) -> Any:
 RULES = {
     **{kind: reduce(kind) for kind in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2")},
     "ReduceSumSquare": composed("Square", "ReduceSum"), "ReduceLogSum": composed("", "ReduceSum", "Log"),
-    "LpNormalization": lp_normalization, "CumSum": running_sum, "CumProd": running_product, "TopK": top_k, "MatMul": matmul, "Gemm": gemm,
+    "LpNormalization": lp_normalization, "CumSum": running("CumSum"), "CumProd": running("CumProd"), "TopK": top_k, "MatMul": matmul, "Gemm": gemm,
 }

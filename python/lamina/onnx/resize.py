@@ -29,17 +29,20 @@ class _Axis:
 def resize(node: Node) -> Any:
     x = node.tensor(0)
     node.floating(x)
-    if node.attribute("extrapolation_value", 0.0) != 0 and _crops(node):
-        raise Unfit(f"extrapolation_value {node.attribute('extrapolation_value', 0.0)}, allowed is 0")
     shape = node.shape(x)
     numbers = [a % len(shape) for a in node.attribute("axes", None) or range(len(shape))]
     axes = _axes(node, [shape[number] for number in numbers])
     leading = _leading(node, axes)
-    made = x
+    made, outside = x, node.attribute("extrapolation_value", 0.0) if _crops(node) else 0.0
+    inside = numpy.ones([1] * len(shape), bool)
     for number, axis in zip(numbers, axes):
         if axis.region is None and (leading or axis).ratio == 1:
             continue
-        made = _along(node, made, number, _weights(node, axis, leading))
+        weights = _weights(node, axis, leading)
+        inside = inside & weights.any(0).reshape([-1 if i == number else 1 for i in range(len(shape))])
+        made = _along(node, made, number, weights)
+    if outside and not inside.all():
+        made = node.op("Select", [node.array(inside, "boolean"), made, node.scalar(outside, made)])
     return node.copy(x) if made is x else made
 
 

@@ -188,15 +188,17 @@ def trilu(node: Node) -> Any:
     return node.op("Select", [node.array(inside, "boolean"), x, node.scalar(0, x)])
 
 
-def positions(node: Node) -> Any:
-    """Range: requests the values of its bounds, so that it is folded when the model is read."""
-    for i in range(3):
+def of_known_values(node: Node) -> Any:
+    """Range and MelWeightMatrix: requests the values of all inputs, which determine the size of the result, so that it is folded
+    when the model is read."""
+    for i in range(len(node)):
         node.known(i)
-    raise Unfit("its bounds are not numbers")
+    raise Unfit("its inputs are not numbers")
 
 
 RULES = {
-    "Range": positions, "Shape": shape_of, "Size": size_of, "Reshape": reshape, "Flatten": same_elements(_flattened), "Squeeze": same_elements(_squeezed),
+    "Range": of_known_values, "MelWeightMatrix": of_known_values, "Shape": shape_of, "Size": size_of, "Reshape": reshape,
+    "Flatten": same_elements(_flattened), "Squeeze": same_elements(_squeezed),
     "Unsqueeze": same_elements(_unsqueezed), "Transpose": transpose, "Concat": concat, "Slice": sliced, "Split": split, "Compress": compress,
     "Expand": expand, "Tile": tile, "Pad": pad,
     "ReverseSequence": reverse_sequence, "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth, "Trilu": trilu,

@@ -1,0 +1,111 @@
+"""Products of integers, also behind a dynamic quantisation, and arithmetic on integers."""
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+from onnx import helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+import lamina  # noqa: E402
+
+RNG = np.random.default_rng(0)
+
+
+def model_of(nodes, inputs, constants=None, opset=20):
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for name, x in inputs.items()],
+                              [helper.make_empty_tensor_value_info("y")], [numpy_helper.from_array(v, name) for name, v in (constants or {}).items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def integers(kind, *shape):
+    return RNG.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)
+
+
+@pytest.mark.parametrize("k", [7, 300, 1100])
+@pytest.mark.parametrize("zeros", [{}, {"za": (), "zb": ()}, {"za": (5,), "zb": (6,)}, {"za": (5, 1), "zb": (1, 6)}], ids=str)
+@pytest.mark.parametrize("left, right", [(np.uint8, np.int8), (np.int8, np.int8), (np.uint8, np.uint8)])
+def test_products_of_integers_are_exact(k, zeros, left, right):
+    inputs = {"a": integers(left, 5, k), "b": integers(right, k, 6)}
+    constants = {name: integers(left if name == "za" else right, *shape) for name, shape in zeros.items()}
+    node = helper.make_node("MatMulInteger", ["a", "b", *constants], ["y"])
+    run = lamina.from_onnx(model_of([node], inputs, constants))
+    wide = {name: v.astype(np.int64) for name, v in {**inputs, **constants}.items()}
+    za, zb = wide.get("za", np.int64(0)), wide.get("zb", np.int64(0))
+    wanted = (wide["a"] - (za[:, None] if za.ndim == 1 else za)) @ (wide["b"] - zb)
+    made, = run(inputs)
+    assert made.dtype == np.int32 and run.static_inputs == []
+    np.testing.assert_array_equal(made, wanted)
+
+
+@pytest.mark.parametrize("k", [64, 2048])
+def test_a_dynamically_quantised_product(k):
+    """The form in which quantisation tools write linear layers."""
+    x, weights = RNG.standard_normal((9, k)).astype(np.float32), integers(np.int8, k, 16)
+    scale = RNG.uniform(0.01, 0.02, 16).astype(np.float32)
+    nodes = [helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "sx", "zx"]), helper.make_node("MatMulInteger", ["q", "w", "zx", "zw"], ["i"]),
+             helper.make_node("Cast", ["i"], ["f"], to=1), helper.make_node("Mul", ["sx", "sw"], ["s"]), helper.make_node("Mul", ["f", "s"], ["y"])]
+    model = model_of(nodes, {"x": x}, {"w": weights, "zw": np.zeros(16, np.int8), "sw": scale})
+    wanted, = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(lamina.from_onnx(model)(x)[0], wanted, rtol=1e-5, atol=1e-4 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("channels", [2, 48])
+def test_convolutions_of_integers_are_exact(channels):
+    inputs = {"x": integers(np.uint8, 1, channels, 6, 5), "zx": np.uint8(77)}
+    weights, zeros = integers(np.int8, 4, channels, 3, 3), integers(np.int8, 4)
+    node = helper.make_node("ConvInteger", ["x", "w", "zx", "zw"], ["y"], pads=[1, 1, 1, 1])
+    made, = lamina.from_onnx(model_of([node], inputs, {"w": weights, "zw": zeros}))(inputs)
+    x = np.pad(inputs["x"].astype(np.int64) - 77, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+    wanted = np.einsum("nchwij,ocij->nohw", windows, weights.astype(np.int64) - zeros.astype(np.int64)[:, None, None, None])
+    assert made.dtype == np.int32
+    np.testing.assert_array_equal(made, wanted)
+
+
+def computed(node, *given, constants=None):
+    """The node on integers that a Cast of floats computes, so that they are never known when the model is read."""
+    kind = helper.np_dtype_to_tensor_dtype(given[0].dtype)
+    casts = [helper.make_node("Cast", [f"x{i}"], [name], to=kind) for i, name in enumerate(node.input[:len(given)])]
+    inputs = {f"x{i}": x.astype(np.float64) for i, x in enumerate(given)}
+    model = model_of([*casts, node], inputs, constants)
+    run = lamina.from_onnx(model)
+    wanted, = ReferenceEvaluator(model_of([node], dict(zip(node.input, given)), constants)).run(None, dict(zip(node.input, given)))
+    made, = run(inputs)
+    assert run.static_inputs == [] and made.dtype == wanted.dtype
+    np.testing.assert_array_equal(made, wanted)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int8, np.uint8, np.int64])
+@pytest.mark.parametrize("name", ["Abs", "Neg", "Sign", "Relu"])
+def test_functions_of_integers(name, kind):
+    if np.dtype(kind).kind == "u" and name in ("Neg", "Relu"):
+        pytest.skip("ONNX does not take them")
+    computed(helper.make_node(name, ["x"], ["y"]), RNG.integers(0, 200, (4, 5)).astype(kind) - np.array(100, kind) * (np.dtype(kind).kind == "i"))
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int8, np.uint8])
+@pytest.mark.parametrize("name", ["ReduceSum", "ReduceMax", "ReduceMin"])
+def test_reductions_of_integers(name, kind):
+    if name == "ReduceSum" and kind != np.int32:
+        pytest.skip("ONNX does not take them")
+    computed(helper.make_node(name, ["x", "axes"], ["y"], keepdims=0), integers(kind, 3, 4, 50) // 100, constants={"axes": np.array([0, 2])})
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint8])
+def test_integers_are_clipped(kind):
+    x = RNG.integers(0, 100, (4, 5)).astype(kind)
+    computed(helper.make_node("Clip", ["x", "low", "high"], ["y"]), x, constants={"low": np.array(30, kind), "high": np.array(60, kind)})
+    computed(helper.make_node("Clip", ["x", "", "high"], ["y"]), x, constants={"high": np.array(60, kind)})
+
+
+@pytest.mark.parametrize("fmod", [0, 1])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, np.int32], ids=str)
+def test_remainders_are_exact_for_quotients_of_any_size(kind, fmod):
+    if kind == np.int32:
+        x, y = RNG.integers(-1000, 1000, 200).astype(kind), np.where(RNG.integers(0, 2, 200), 7, -13).astype(kind)
+    else:
+        largest = float(np.finfo(kind).maxexp - 1)
+        x = (RNG.choice([-1, 1], 200) * 2.0 ** RNG.uniform(-10, largest, 200)).astype(kind)
+        y = (RNG.choice([-1, 1], 200) * 2.0 ** RNG.uniform(-12, 3, 200)).astype(kind)
+    model = model_of([helper.make_node("Mod", ["x", "d"], ["y"], fmod=fmod)], {"x": x, "d": y}, opset=onnx.defs.onnx_opset_version())
+    np.testing.assert_array_equal(lamina.from_onnx(model)(x, y)[0], (np.fmod if fmod else np.mod)(x, y))
