@@ -262,6 +262,19 @@ TEST(ConvolutionStep, AnImagesBitsAreItsOwn) {
   }
 }
 
+// Convolutions of a few million operations are worth more than one thread. The last slab of 35 rows is smaller than the others;
+// with their packed weights oneDNN had no fast code for it, and the image was one tile.
+TEST(ConvolutionStep, SmallImagesAreCut) {
+  if (!is_by_onednn()) GTEST_SKIP() << "built without oneDNN";
+  for (const ConvolutionCase& c :
+       {ConvolutionCase{.batch = 1, .src_channels = 16, .dst_channels = 16, .space = {28, 28}},
+        ConvolutionCase{.batch = 1, .src_channels = 96, .dst_channels = 96, .space = {35, 35}},
+        ConvolutionCase{.batch = 1, .src_channels = 256, .dst_channels = 256, .groups = 256, .space = {14, 14}}}) {
+    const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
+    EXPECT_THAT(run.info.kernels, Contains(HasSubstr(" tiles an image"))) << c.src_channels << " channels";
+  }
+}
+
 // Constant weights are packed once, before the first execution.
 TEST(ConvolutionStep, ConstantWeightsGiveTheSameBits) {
   for (const OpKind kind :

@@ -106,7 +106,9 @@ class TiledConvolution final : public Primitive {
     if (step.quantized) take_scales(*step.quantized);
     ends_.post_ops = PostOpAttributes(step);
     made_for(step.op, [&] {
-      is_whole_ = (like_ != nullptr && like_->is_whole_) || !is_cut(cut_of(shape_));
+      const std::vector<Cut> cuts = cuts_of(shape_);
+      const bool may_cut = like_ == nullptr || !like_->is_whole_;
+      is_whole_ = !may_cut || !std::any_of(cuts.begin(), cuts.end(), [&](const Cut& how) { return is_cut(how); });
       if (is_whole_) cut(whole_image(shape_));
       place_scratch();
     });

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/cpu/library/onednn/dense_block.h"
+
 namespace lamina::cpu::onednn {
 
 namespace {
@@ -9,10 +11,11 @@ namespace {
 constexpr double kMaxTiles = 32;
 constexpr int64_t kMinSlice = 64, kSliceStep = 32;  // channels
 
-// For an image.
-constexpr double kTileOperations = 8.0e6;  // multiplications and additions that justify a separate tile
-constexpr double kTileBytes = 256 << 10;   // the same in bytes read and written
-constexpr int64_t kMinPositions = 32;      // that share a tile's pass over the weights
+// For an image. The call of a tile costs less than a microsecond.
+constexpr double kTileOperations = 1.5e6;    // multiplications and additions that justify a separate tile
+constexpr double kTileBytes = 128 << 10;     // the same in bytes read and written
+constexpr int64_t kMinPositions = 32;        // that share a tile's pass over the weights
+constexpr int64_t kMinPositionsOfSlab = 16;  // the same without slices: else there would be no other tile
 // per output element, so that copying slices to their destination is cheap in comparison
 constexpr double kMinOperations = 1024;
 
@@ -95,13 +98,29 @@ int64_t wanted_tiles(const ConvolutionShape& shape, int64_t images, double opera
   return static_cast<int64_t>(std::clamp(worth, 1.0, kMaxTiles));
 }
 
-int64_t slab_rows(const ConvolutionShape& shape, int64_t tiles) {
+// Whether tiles may have a part of the output channels.
+bool has_slices(const ConvolutionShape& shape) {
+  const int64_t made = shape.makes_image() ? shape.image_elements() : shape.position_elements();
+  return shape.groups == 1 && channels_made(shape) > kMinSlice &&
+         shape.operations() >= kMinOperations * static_cast<double>(made);
+}
+
+// Neighbouring slabs both copy the overlap of their windows, which may add at most half, if the input is copied.
+int64_t least_rows_to_copy(const ConvolutionShape& shape) {
   const size_t axis = shape.slab_axis;
+  const AxesInOrder& read = shape.makes_image() ? shape.positions : shape.image;
+  Dims extents = read.dims;
+  extents[0] = 1;
+  if (is_block(read, extents)) return 1;
+  return divided_up(2 * std::max<int64_t>(shape.reach(axis) - shape.strides[axis], 0), shape.strides[axis]);
+}
+
+int64_t slab_rows(const ConvolutionShape& shape, int64_t tiles) {
   const int64_t rows = row_count(shape);
-  const int64_t positions_of_row = shape.position_elements() / shape.positions.dims[1] / shape.position_extents[axis];
-  // Neighbouring slabs both read the overlap of their windows, which may add at most half.
-  const int64_t shared = divided_up(2 * std::max<int64_t>(shape.reach(axis) - shape.strides[axis], 0), shape.strides[axis]);
-  const int64_t least = std::max({int64_t{1}, shared, divided_up(kMinPositions, positions_of_row)});
+  const int64_t positions_of_row =
+      shape.position_elements() / shape.positions.dims[1] / shape.position_extents[shape.slab_axis];
+  const int64_t positions = has_slices(shape) ? kMinPositions : kMinPositionsOfSlab;
+  const int64_t least = std::max({int64_t{1}, least_rows_to_copy(shape), divided_up(positions, positions_of_row)});
   return divided_up(rows, std::clamp<int64_t>(rows / least, 1, tiles));
 }
 
@@ -135,13 +154,17 @@ double most_blocks(const ConvolutionShape& shape) {
 
 }  // namespace
 
-Cut cut_of(const ConvolutionShape& shape) {
-  const int64_t tiles = wanted_tiles(shape, 1, kTileOperations, kTileBytes), channels = channels_made(shape);
-  Cut cut{slabs_of(shape, slab_rows(shape, tiles)), channels};
-  const int64_t made = shape.makes_image() ? shape.image_elements() : shape.position_elements();
-  if (shape.groups > 1 || shape.operations() < kMinOperations * static_cast<double>(made)) return cut;
-  cut.slice = slice_of(channels, std::max<int64_t>(tiles / std::ssize(cut.slabs), 1));
-  return cut;
+std::vector<Cut> cuts_of(const ConvolutionShape& shape) {
+  int64_t tiles = wanted_tiles(shape, 1, kTileOperations, kTileBytes);
+  if (tiles > 1) tiles += tiles % 2;  // few tiles are divided evenly among an even number of threads
+  std::vector<Cut> cuts;
+  do {
+    Cut cut{slabs_of(shape, slab_rows(shape, tiles)), channels_made(shape)};
+    if (has_slices(shape)) cut.slice = slice_of(cut.slice, std::max<int64_t>(tiles / std::ssize(cut.slabs), 1));
+    cuts.push_back(std::move(cut));
+    tiles /= 2;
+  } while (tiles > 1);
+  return cuts;
 }
 
 Cut whole_image(const ConvolutionShape& shape) { return {{whole_slab(shape)}, channels_made(shape)}; }
