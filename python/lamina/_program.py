@@ -47,17 +47,42 @@ def _dense(shape: Sequence[int]) -> list:
     return [math.prod(max(extent, 1) for extent in shape[axis + 1:]) for axis in range(len(shape))]
 
 
+class _Format(NamedTuple):
+    """A float of 8 or 16 bits, as src/interface/small_float.h describes it."""
+
+    size: int
+    mantissa_bits: int
+    bias: int
+    infinity: int  # the bits of the first number that is too large
+    nan: int
+
+
+_SMALL_FLOATS = {"f16": _Format(2, 10, 15, 0x7C00, 0x7E00), "bf16": _Format(2, 7, 127, 0x7F80, 0x7FC0),
+                 "f8_e5m2": _Format(1, 2, 15, 0x7C, 0x7E), "f8_e4m3": _Format(1, 3, 7, 0x7F, 0x7F)}
+
+
+def _small_float_bytes(value: float, form: _Format) -> bytes:
+    if value != value:
+        return form.nan.to_bytes(form.size, "little")
+    bits = form.infinity
+    if abs(value) != math.inf:
+        exponent = max(math.frexp(value)[1] - 1, 1 - form.bias) if value else 1 - form.bias
+        steps = round(math.ldexp(abs(value), form.mantissa_bits - exponent))  # half to even
+        bits = min(((exponent + form.bias - 1) << form.mantissa_bits) + steps, form.infinity)
+    sign = 1 << (8 * form.size - 1) if math.copysign(1, value) < 0 else 0
+    return (bits | sign).to_bytes(form.size, "little")
+
+
 def scalar_bytes(value: float, dtype: str) -> bytes:
-    """Returns the bytes of a number of this dtype."""
-    if dtype == "bf16":
-        bits = struct.unpack("<I", struct.pack("<f", value))[0]
-        return struct.pack("<H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if value == value else 0x7FC0)
+    """Returns the bytes of a number of this dtype, rounded to the nearest."""
+    if dtype in _SMALL_FLOATS:
+        return _small_float_bytes(value, _SMALL_FLOATS[dtype])
     form, _ = _core.array_types()[dtype]
     if form == "bool":
         return bytes([bool(value)])
     kind, size = form[1], int(form[2:])
     if kind == "f":
-        return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)
+        return struct.pack({4: "<f", 8: "<d"}[size], value)
     return int(value).to_bytes(size, "little", signed=kind == "i")
 
 

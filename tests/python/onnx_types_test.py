@@ -7,6 +7,7 @@ import ml_dtypes  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 import lamina  # noqa: E402
+from lamina._program import scalar_bytes  # noqa: E402
 from lamina.onnx import types  # noqa: E402
 
 HARD = np.array([0.0, -0.0, 1, -1, 0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, -5, 6, 7, -7.5, 17, 26, 29, 100, 231, 232, 239, 240, 247, 248, 448, 463, 464,
@@ -93,6 +94,20 @@ def test_operators_that_move_elements_keep_the_type(number):
     nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]), helper.make_node("Reshape", ["t", "shape"], ["r"]),
              helper.make_node("Identity", ["r"], ["y"])]
     same(run(nodes, x, number, (2, 6), [shape]), x.T.reshape(2, 6))
+
+
+@pytest.mark.parametrize("dtype", [name for name, kind in lamina._core.type_kinds().items() if kind in ("real", "small_float")])
+def test_constants_of_a_graph_are_rounded_to_their_type(dtype):
+    of_numpy = types.of_numpy(dtype)
+    hard = HARD.astype(np.float64)
+    if dtype not in ("f32", "f64"):
+        hard = np.concatenate([hard, np.arange(2**(8 * of_numpy.itemsize) - 1, step=max(1, 2**(8 * of_numpy.itemsize) // 512),
+                                               dtype=f"u{of_numpy.itemsize}").view(of_numpy).astype(np.float64)])
+    with np.errstate(over="ignore"):
+        wanted = hard.astype(of_numpy)
+    for value, each in zip(hard, wanted):
+        made = np.frombuffer(scalar_bytes(float(value), dtype), of_numpy)[0]
+        same(np.array([made]), np.array([each]))
 
 
 def test_an_operator_that_does_not_take_a_type_is_named_with_it():
