@@ -98,6 +98,19 @@ def test_integers_are_clipped(kind):
     computed(helper.make_node("Clip", ["x", "", "high"], ["y"]), x, constants={"high": np.array(60, kind)})
 
 
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("exponents", [np.array([0, 1, 2, 3, 5]), np.array([0, 0.5, 1.5, 2, -1], np.float32)], ids=str)
+def test_powers_of_integers(kind, exponents):
+    x = np.array([[3, -7, 10, 46, 90], [1, 2, 64, 81, 2], [5, 9, 100, 7, 1]]).astype(kind)
+    model = model_of([helper.make_node("Cast", ["f"], ["x"], to=helper.np_dtype_to_tensor_dtype(x.dtype)), helper.make_node("Pow", ["x", "e"], ["y"])],
+                     {"f": np.abs(x).astype(np.float64)}, {"e": exponents})
+    exact = np.power(np.abs(x).astype(np.longdouble), exponents.astype(np.longdouble))
+    kept = exact < np.iinfo(kind).max
+    made, = lamina.from_onnx(model)(np.abs(x).astype(np.float64))
+    assert made.dtype == kind
+    np.testing.assert_array_equal(made[kept], exact[kept].astype(kind))
+
+
 @pytest.mark.parametrize("fmod", [0, 1])
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, np.int32], ids=str)
 def test_remainders_are_exact_for_quotients_of_any_size(kind, fmod):

@@ -74,6 +74,18 @@ def test_what_was_cast_is_read_with_its_type(number):
     same(run(nodes, x, TensorProto.FLOAT, x.shape), as_onnx_says(x, number, True).astype(np.float32))
 
 
+@pytest.mark.parametrize("mode, saturate, wanted", [
+    ("up", 1, [2**-127, 2**-127, 2**-126, 1, 2, 2, 2, 4, 2.0**127, 2.0**127, 2.0**127, np.nan]),
+    ("down", 1, [2**-127, 2**-127, 2**-127, 1, 1, 1, 1, 2, 2.0**127, 2.0**127, 2.0**127, np.nan]),
+    ("nearest", 1, [2**-127, 2**-127, 2**-126, 1, 1, 2, 2, 4, 2.0**127, 2.0**127, 2.0**127, np.nan]),
+    ("nearest", 0, [np.nan, np.nan, 2**-126, 1, 1, 2, 2, 4, 2.0**127, np.nan, np.nan, np.nan])])
+def test_powers_of_two(mode, saturate, wanted):
+    x = np.array([0, 2**-130, 1.5 * 2**-127, 1, 1.25, 1.5, 1.75, 3, 2.0**127, 1.75 * 2.0**127, np.inf, np.nan], np.float32)
+    kind = TensorProto.FLOAT8E8M0
+    made = run([helper.make_node("Cast", ["x"], ["y"], to=kind, saturate=saturate, round_mode=mode)], x, kind, x.shape)
+    np.testing.assert_array_equal(made.astype(np.float64), wanted)
+
+
 @pytest.mark.parametrize("source", [np.float32, np.int8, np.int64, np.bool_], ids=str)
 @pytest.mark.parametrize("number", INTEGERS, ids=name_of)
 def test_a_cast_to_a_small_integer_keeps_the_low_bits(number, source):

@@ -15,15 +15,17 @@ _MOST_BINADES = 8  # of a type that is rounded binade by binade
 
 
 def cast(node: Node) -> Any:
-    return to_type(node, node.tensor(0), node.attribute("to", 0), bool(node.attribute("saturate", 1)))
+    return to_type(node, node.tensor(0), node.attribute("to", 0), bool(node.attribute("saturate", 1)), node.attribute("round_mode", "up"))
 
 
 def cast_like(node: Node) -> Any:
-    return to_type(node, node.tensor(0), node.importer.number_of(node.tensor(1)), bool(node.attribute("saturate", 1)))
+    return to_type(node, node.tensor(0), node.importer.number_of(node.tensor(1)), bool(node.attribute("saturate", 1)),
+                   node.attribute("round_mode", "up"))
 
 
-def to_type(node: Node, x: Any, number: int, saturate: bool = True) -> Any:
-    """Returns x in the type of this number of ONNX. saturate: whether floats beyond the range of 8 bits become its ends."""
+def to_type(node: Node, x: Any, number: int, saturate: bool = True, mode: str = "up") -> Any:
+    """Returns x in the type of this number of ONNX. saturate: whether floats beyond the range of 8 bits become its ends. mode: the
+    rounding to powers of two, of a type without digits."""
     dtype = types.held_in(number)
     if dtype is None:
         raise Unfit(f"a cast to {types.name_of(number)}")
@@ -31,7 +33,12 @@ def to_type(node: Node, x: Any, number: int, saturate: bool = True) -> Any:
         return node.copy(x)
     if types.is_own(number) and dtype not in _EIGHT_BITS:
         return node.copy(x) if x.dtype == dtype else node.cast(x, dtype)
-    made = _small_float(node, x, number, saturate) if types.is_float(number) else _small_integer(node, x, number)
+    if not types.is_float(number):
+        made = _small_integer(node, x, number)
+    elif types.limits_of(number).nmant == 0:
+        made = _power_of_two(node, node.cast(x, "f64"), types.limits_of(number), saturate, mode)
+    else:
+        made = _small_float(node, x, number, saturate)
     return node.importer.as_held(node.cast(made, dtype), number)
 
 
@@ -48,8 +55,6 @@ def _small_integer(node: Node, x: Any, number: int) -> Any:
 
 def _small_float(node: Node, x: Any, number: int, saturate: bool) -> Any:
     limits = types.limits_of(number)
-    if limits.nmant == 0:
-        raise Unfit(f"a cast to {types.name_of(number)}")
     largest = float(limits.max)
     wide = node.cast(x, "f32" if x.dtype in FLOATS and x.dtype != "f64" else "f64")
     has_nan = limits.bits == 8
@@ -90,6 +95,29 @@ def _in_binade(node: Node, x: Any, end: int, step: int, beyond: Any) -> Any:
 
 def _multiples(node: Node, x: Any, step: int) -> Any:
     return node.op("Multiply", [node.op("Round", [node.op("Multiply", [x, node.scalar(2.0**-step, x)])]), node.scalar(2.0**step, x)])
+
+
+def _power_of_two(node: Node, x: Any, limits: Any, saturate: bool, mode: str) -> Any:
+    """The power of two below x, next to it (2^n for 1.5 2^n and more) or above it. x is scaled to 1 or more, and its exponent is
+    found bit by bit."""
+    if mode not in ("up", "down", "nearest"):
+        raise Unfit(f"round_mode {mode}, allowed is up, down or nearest")
+    smallest, largest = float(limits.smallest_normal), float(limits.max)
+    number = lambda value: node.scalar(value, x)
+    inside = node.op("Clamp", [x], min=smallest, max=2 * largest)
+    rest = node.op("Multiply", [inside, number(1 / smallest)])
+    made = node.op("Add", [node.op("Multiply", [inside, number(0)]), number(smallest)])
+    for bits in (2**i for i in reversed(range(limits.bits + 1))):
+        is_more = node.op("GreaterEqual", [rest, number(2.0**bits)])
+        rest = node.op("Select", [is_more, node.op("Multiply", [rest, number(2.0**-bits)]), rest])
+        made = node.op("Select", [is_more, node.op("Multiply", [made, number(2.0**bits)]), made])
+    if mode != "down":
+        is_beyond = node.op("Greater" if mode == "up" else "GreaterEqual", [rest, number(1 if mode == "up" else 1.5)])
+        made = node.op("Select", [is_beyond, node.op("Multiply", [made, number(2)]), made])
+    if saturate:
+        return node.op("Minimum", [made, number(largest)])
+    fits = node.op("LogicalAnd", [node.op("GreaterEqual", [x, number(smallest)]), node.op("LessEqual", [made, number(largest)])])
+    return node.op("Select", [fits, made, number(math.nan)])
 
 
 RULES = {"Cast": cast, "CastLike": cast_like}

@@ -247,11 +247,21 @@ def clip(node: Node) -> Any:
 
 def power(node: Node) -> Any:
     x, exponent = node.tensor(0), node.value(1)
-    node.floating(x)
+    if x.dtype not in FLOATS:
+        return _power_of_integers(node, x, node.tensor(1))
     if exponent is not None and numpy.unique(exponent).size == 1 and exponent.ndim <= node.rank(x):
         made = node.op("Pow", [x], beta=float(exponent.flat[0]))
         return made if exponent.size == 1 else node.expand(made, numpy.broadcast_shapes(node.shape(x), exponent.shape))
     return _general_power(node, x, node.tensor(1))
+
+
+def _power_of_integers(node: Node, x: Any, exponent: Any) -> Any:
+    """The power in f64, without its fraction. Powers next to an integer are that integer: f64 has errors."""
+    made = _general_power(node, node.cast(x, "f64"), exponent)
+    nearest = node.op("Round", [made])
+    distance = node.op("Abs", [node.op("Subtract", [made, nearest])])
+    bound = node.op("Multiply", [node.op("Abs", [made]), node.scalar(1e-11, made)])
+    return node.cast(node.op("Select", [node.op("LessEqual", [distance, bound]), nearest, node.op("Trunc", [made])]), x.dtype)
 
 
 def _general_power(node: Node, x: Any, exponent: Any) -> Any:

@@ -196,7 +196,12 @@ def of_known_values(node: Node) -> Any:
     raise Unfit("its inputs are not numbers")
 
 
+def of_data_size(node: Node) -> Any:
+    raise Unfit("the size of its result depends on data")
+
+
 RULES = {
+    **{name: of_data_size for name in ("NonMaxSuppression", "NonZero", "Unique")},
     "Range": of_known_values, "MelWeightMatrix": of_known_values, "Shape": shape_of, "Size": size_of, "Reshape": reshape,
     "Flatten": same_elements(_flattened), "Squeeze": same_elements(_squeezed),
     "Unsqueeze": same_elements(_unsqueezed), "Transpose": transpose, "Concat": concat, "Slice": sliced, "Split": split, "Compress": compress,
