@@ -306,6 +306,12 @@ def op_kinds() -> list[str]:
 def data_types() -> list[str]:
     """Returns the names of all element types."""
 
+def type_kinds() -> dict[str, str]:
+    """
+    Returns the kind of each element type by its name: real, small_float, signed_integer, unsigned_integer or
+    boolean.
+    """
+
 def array_types() -> dict[str, tuple[str, str]]:
     """
     Returns, for each element type that arrays can have: (type string of numpy, name in torch). Types that

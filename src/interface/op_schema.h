@@ -38,6 +38,7 @@ enum class LoopNest {
   transposed,     // by `order`
   reshaped,       // the row-major order is kept
   concatenated,   // inputs are concatenated along `axis`
+  reinterpreted,  // the bits of the input are elements of another type
   repeated,       // the input is broadcast to `shape`
   sliced,         // a part of the input, by `starts`, `ends`, `axes` and `steps`
   gathered,       // entries of input 0 along `axis`, whose numbers input 1 holds

@@ -4,6 +4,7 @@
 // traversed with either shape, so one copy is enough. If neither side is dense, there are two copies with a dense temporary
 // between them.
 // A concatenation is one copy per input, into its part of the output.
+// Bits that become elements of another type are copied as unsigned integers, which no load or store changes.
 #include "interface/op_schema.h"
 #include "kernels/builder.h"
 #include "kernels/dims.h"
@@ -67,10 +68,30 @@ std::vector<LoweredKernel> concatenate(const Graph& graph, const Op& op) {
   return copies;
 }
 
+DataType unsigned_integer(int bits) {
+  switch (bits) {
+    case 8: return DataType::u8;
+    case 16: return DataType::u16;
+    case 32: return DataType::u32;
+    default: return DataType::u64;
+  }
+}
+
+std::vector<LoweredKernel> reinterpret(const Graph& graph, const Op& op) {
+  const LogicalTensor& src = graph.tensor(op.inputs[0]);
+  const LogicalTensor& dst = graph.tensor(op.outputs[0]);
+  return {copy(graph, "bit_cast", *dst.shape, unsigned_integer(bits_of(src.dtype)), {op.inputs[0], src.strides},
+               {op.outputs[0], dst.strides})};
+}
+
 }  // namespace
 
 std::vector<LoweredKernel> lower_copies(const Graph& graph, const Op& op) {
-  return schema_of(op.kind).nest == LoopNest::concatenated ? concatenate(graph, op) : reshape(graph, op);
+  switch (schema_of(op.kind).nest) {
+    case LoopNest::concatenated: return concatenate(graph, op);
+    case LoopNest::reinterpreted: return reinterpret(graph, op);
+    default: return reshape(graph, op);
+  }
 }
 
 }  // namespace lamina::kernel

@@ -452,7 +452,9 @@ std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, c
 }
 
 bool has_lowering(OpKind kind) {
-  return lowering_table().contains(kind) || schema_of(kind).nest == LoopNest::concatenated;  // concatenations are only copies
+  const LoopNest nest = schema_of(kind).nest;
+  const bool only_copies = nest == LoopNest::concatenated || nest == LoopNest::reinterpreted;
+  return lowering_table().contains(kind) || only_copies;
 }
 
 }  // namespace lamina::kernel

@@ -145,3 +145,14 @@ def test_blocks_are_quantised_and_dequantised(number, scale_type):
         limits = types.limits_of(number)
         wanted = np.clip(np.rint(steps.astype(np.float64)) + 1, int(limits.min), int(limits.max)) - 1
     np.testing.assert_allclose(made.astype(np.float64), (wanted * np.repeat(scales, 4, 1)).astype(scale_type), rtol=1e-3)
+
+
+@pytest.mark.parametrize("source, target", [(np.float32, np.int32), (np.float64, np.uint64), (ml_dtypes.bfloat16, np.uint16), (np.float16, np.int16),
+                                            (np.int32, np.float32), (np.uint8, ml_dtypes.float8_e5m2), (np.bool_, np.uint8)], ids=str)
+def test_bits_are_read_as_another_type(source, target):
+    """Behind another op, since an input alone could be known when the model is read."""
+    x = np.arange(-4, 8).reshape(3, 4).astype(source)
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(target))
+    made = run([helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("BitCast", ["t"], ["y"], to=number)], x, number, (4, 3))
+    assert made.dtype == target
+    np.testing.assert_array_equal(made.view(f"u{made.dtype.itemsize}"), np.ascontiguousarray(x.T).view(f"u{made.dtype.itemsize}"))

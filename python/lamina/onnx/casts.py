@@ -42,6 +42,14 @@ def to_type(node: Node, x: Any, number: int, saturate: bool = True, mode: str = 
     return node.importer.as_held(node.cast(made, dtype), number)
 
 
+def bit_cast(node: Node) -> Any:
+    x, number = node.tensor(0), node.attribute("to", 0)
+    dtype = types.held_in(number)
+    if dtype is None or not types.is_own(number) or x.id in node.importer.held:
+        raise Unfit(f"bits of {types.name_of(node.importer.number_of(x))} as {types.name_of(number)}")
+    return node.copy(x) if x.dtype == dtype else node.op("BitCast", [x], dtype=dtype)
+
+
 def _small_integer(node: Node, x: Any, number: int) -> Any:
     """The low bits of the integer, as an integer of 32 bits."""
     limits = types.limits_of(number)
@@ -120,4 +128,4 @@ def _power_of_two(node: Node, x: Any, limits: Any, saturate: bool, mode: str) ->
     return node.op("Select", [fits, made, number(math.nan)])
 
 
-RULES = {"Cast": cast, "CastLike": cast_like}
+RULES = {"Cast": cast, "CastLike": cast_like, "BitCast": bit_cast}

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 import onnx
-from onnx import numpy_helper, version_converter
+from onnx import numpy_helper, shape_inference, version_converter
 
 from lamina._errors import Error
 from lamina.explanation import Explanation
 from lamina.onnx.importer import Importer
 from lamina.onnx.inputs import split_inputs, structured_inputs
-from lamina.onnx.node import NeedsValue
+from lamina.onnx.node import NeedsShapes, NeedsValue
 
 OLDEST = 13
 MOST_COMPILED = 64  # sets of values of static inputs whose graphs are kept
@@ -22,36 +22,43 @@ class OnnxFunction:
     """A model as a function of its inputs: `f(*arrays)` or `f({"name": array})`. Returns a tuple of arrays in the model's
     order.
 
-    A sequence is a list of arrays, and an optional value that is absent is None. The model is compiled once per their lengths.
+    A sequence is a list of arrays, and an optional value that is absent is None. The model is compiled once per their lengths. If
+    an operator needs shapes that the model leaves open, it is compiled once per shapes of its inputs (`by_shapes`).
 
     The values of inputs that determine shapes or attributes (axes, bounds, sizes) are compiled in; `static_inputs` has their
     names. The model is compiled once per set of their values; of more than 64 sets, those used least recently are dropped."""
 
     def __init__(self, model: onnx.ModelProto, name: str) -> None:
-        self.name, self._model = name, model
-        weights = {tensor.name for tensor in model.graph.initializer}
-        self.input_names = [value.name for value in model.graph.input if value.name not in weights]
+        self.name, self._model = name, _inferred(model, name)
+        self._weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+        self.input_names = [value.name for value in model.graph.input if value.name not in self._weights]
         self.output_names = [value.name for value in model.graph.output]
         self.static_inputs: list = []
         self._structured = structured_inputs(model)
+        self.by_shapes = False
         self._compiled: dict = {}
         if self._structured:
             return  # the first call has their lengths
         try:
-            self._compiled[()] = Importer(model, name, {}, {}).run()
+            self._compiled[()] = self._imported({}, {})
         except NeedsValue as needed:
             self.static_inputs.append(needed.name)
+        except NeedsShapes:
+            self.by_shapes = True
 
     def __call__(self, *arrays: Any) -> tuple:
         """Runs the model. Raises lamina.Error with the input or the node, and what is allowed."""
-        given, forms = split_inputs(self.name, self._by_name(arrays), self._structured)
+        named = self._by_name(arrays)
         while True:
+            given, forms = split_inputs(self.name, named, self._structured, self.by_shapes)
             static = {name: given[name] for name in self.static_inputs if name in given}
             try:
                 return self._compiled_for(static, forms)(given)
             except NeedsValue as needed:
                 self.static_inputs.append(needed.name)
-                self._compiled.clear()
+            except NeedsShapes:
+                self.by_shapes = True
+            self._compiled.clear()
 
     def explain(self, title: str = "") -> Explanation:
         """As CompiledGraph.explain(), for the static inputs of the most recent call. Raises lamina.Error if nothing is
@@ -65,10 +72,13 @@ class OnnxFunction:
         """The last entry of _compiled is the most recently used one."""
         key = (*((name, str(a.dtype), a.shape, a.tobytes()) for name, a in static.items()), *forms.items())
         found = self._compiled.pop(key, None)
-        self._compiled[key] = found if found is not None else Importer(self._model, self.name, static, forms).run()
+        self._compiled[key] = found if found is not None else self._imported(static, forms)
         if len(self._compiled) > MOST_COMPILED:
             del self._compiled[next(iter(self._compiled))]
         return self._compiled[key]
+
+    def _imported(self, static: dict, forms: dict) -> Callable:
+        return Importer(self._model, self.name, self._weights, static, forms).run()
 
     def _by_name(self, arrays: tuple) -> dict:
         if len(arrays) == 1 and isinstance(arrays[0], dict):
@@ -92,6 +102,13 @@ def from_onnx(model: Union[str, os.PathLike, bytes, onnx.ModelProto], name: str 
     elif isinstance(model, bytes):
         model = onnx.load_from_string(model)
     return OnnxFunction(_of_today(model, name), name)
+
+
+def _inferred(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    try:
+        return shape_inference.infer_shapes(model, strict_mode=False)
+    except Exception as error:
+        raise Error(f"{name}: {error}", "invalid_graph") from None
 
 
 def _of_today(model: onnx.ModelProto, name: str) -> onnx.ModelProto:

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional
 import numpy
 import onnx
 import onnx.defs
-from onnx import helper, numpy_helper, shape_inference
+from onnx import helper
 
 from lamina._errors import Error
 from lamina.graph import Graph
@@ -25,18 +25,21 @@ _DEEPEST = 6  # maximum nesting of functions
 
 
 class Importer:
-    """Reads one model for given values of its static inputs, and for given forms (inputs.py) of its sequences and optional inputs."""
+    """Reads one model for given values of its static inputs, and for given forms (inputs.py) of its inputs."""
 
-    def __init__(self, model: onnx.ModelProto, name: str, static: dict, forms: dict) -> None:
-        self.model, self.name, self.static, self.forms = model, name, static, forms
+    def __init__(self, model: onnx.ModelProto, name: str, weights: dict, static: dict, forms: dict) -> None:
+        """weights: the arrays of the model's initializers, which are not copied."""
+        self.model, self.name, self.forms = model, name, forms
         self.opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
         self.opset = self.opsets.pop("", 1)
+        self.has_shapes = all(value.name in {**weights, **static, **forms} for value in model.graph.input)
         self.graph = Graph()
         self.tensors: dict[str, Any] = {}
         self.sequences: dict[str, Optional[list]] = {}  # the names of the elements; None for an optional value that is absent
         self.packed: dict[str, Any] = {}  # constants of s4 and u4
         self.weights: dict[int, numpy.ndarray] = {}  # by tensor id
-        self.values: dict[str, numpy.ndarray] = {}  # known values: initializers, static inputs and values computed from them
+        # Known values. Callers may change arrays that they have passed.
+        self.values: dict[str, numpy.ndarray] = {**weights, **{name: numpy.array(value) for name, value in static.items()}}
         self.held: dict[int, int] = {}  # by tensor id: the model's type of tensors whose type lamina lacks
         self.open: set = set()  # names of inputs whose values are unknown
         self.sources: dict[str, set] = {}  # the unknown inputs from which each tensor is computed
@@ -45,9 +48,7 @@ class Importer:
 
     def run(self) -> Callable:
         """Returns a function of a dict of inputs by name."""
-        graph = self._inferred().graph
-        self.values = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-        self.values.update(self.static)
+        graph = self.model.graph
         inputs = [value for given in graph.input for value in self._elements_of(given) if value.name not in self.values]
         self.open = {value.name for value in inputs}
         self.sources = {name: {name} for name in self.open}
@@ -90,12 +91,6 @@ class Importer:
             return self._is_folded(node, self.opset)
         except Unfit:
             return False  # its rule decides, and names the reason
-
-    def _inferred(self) -> onnx.ModelProto:
-        try:
-            return shape_inference.infer_shapes(self.model, strict_mode=False)
-        except Exception as error:
-            raise Error(f"{self.name}: {error}", "invalid_graph") from None
 
     # ---- tensors
 
@@ -141,7 +136,7 @@ class Importer:
         """Returns a constant tensor of a type of lamina."""
         array = numpy.asarray(array).astype(types.of_numpy(dtype), copy=False)
         tensor = self.graph.input(array.shape, dtype, constant=True)
-        self.weights[tensor.id] = numpy.array(types.to_graph(array), order="C")
+        self.weights[tensor.id] = numpy.asarray(types.to_graph(array), order="C")
         return tensor
 
     def bytes_of_4_bits(self, array: numpy.ndarray, dtype: str) -> Any:
@@ -292,7 +287,7 @@ class Importer:
             return tuple(whole(name) for name in outputs)
 
         if compiled:
-            call.explain = compiled.explain
+            call.explain, call.values = compiled.explain, self.weights
         return call
 
     def _known_output(self, name: str) -> numpy.ndarray:

@@ -1,4 +1,5 @@
-"""Sequences and optional values as inputs of a model: their tensors become inputs of the graph, with names such as `x[0]`."""
+"""The forms of a model's inputs, for which it is compiled: their shapes, and the lengths of sequences. The tensors of sequences
+become inputs of the graph, with names such as `x[0]`."""
 
 from __future__ import annotations
 
@@ -35,12 +36,14 @@ def structured_inputs(model: onnx.ModelProto) -> set:
     return {value.name for value in model.graph.input if value.type.HasField("optional_type") or value.type.HasField("sequence_type")}
 
 
-def split_inputs(model: str, given: dict, structured: set) -> tuple:
-    """Returns the arrays by the names of their tensors, and the form of each structured input."""
+def split_inputs(model: str, given: dict, structured: set, by_shapes: bool) -> tuple:
+    """Returns the arrays by the names of their tensors, and the form of each structured input; with `by_shapes`, of each input."""
     arrays, forms = {}, {}
     for name, value in given.items():
         if name not in structured:
             arrays[name] = value
+            if by_shapes:
+                forms[name] = Form(None, (tuple(value.shape),))
             continue
         parts = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
         if not all(hasattr(part, "shape") for part in parts):

@@ -26,6 +26,10 @@ class NeedsValue(Exception):
         self.name = name
 
 
+class NeedsShapes(Exception):
+    """Raised if the shapes of the model's inputs must be known for compilation."""
+
+
 class Node:
     """A node's inputs and attributes, and helpers that add ops to the graph."""
 
@@ -104,13 +108,16 @@ class Node:
 
     def rank(self, tensor: Any) -> int:
         if tensor.shape is None:
-            raise Unfit("the rank is not known")
+            self._needs_shapes("the rank is not known")
         return len(tensor.shape)
 
     def shape(self, tensor: Any) -> list:
         if tensor.shape is None or None in tensor.shape:
-            raise Unfit("a shape is not known")
+            self._needs_shapes("a shape is not known")
         return list(tensor.shape)
+
+    def _needs_shapes(self, why: str) -> None:
+        raise Unfit(why) if self.importer.has_shapes else NeedsShapes()
 
     def axis(self, tensor: Any, name: str = "axis", default: int = 0) -> int:
         rank, axis = self.rank(tensor), self.attribute(name, default)

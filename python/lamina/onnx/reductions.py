@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Callable
 
@@ -13,6 +14,8 @@ from lamina.onnx.types import of_numpy
 # The results of reductions over no elements.
 _OF_NOTHING = {"ReduceSum": 0.0, "ReduceL1": 0.0, "ReduceL2": 0.0, "ReduceProd": 1.0, "ReduceMax": -math.inf, "ReduceMin": math.inf}
 
+_LARGEST_MATRIX = 6  # of a determinant: the number of products doubles with each row
+
 # Reductions of integers, and the floats in which they are exact. A reduction of fewer than 2^21 integers of 32 bits has fewer
 # than 53 bits.
 _EXACT_KINDS = ("ReduceSum", "ReduceMax", "ReduceMin")
@@ -23,6 +26,8 @@ def reduce(kind: str) -> Callable:
     def rule(node: Node) -> Any:
         x = node.tensor(0)
         if kind in _EXACT_KINDS and x.dtype in _WIDE_TYPES:
+            if 0 in node.shape(x):
+                raise Unfit("a reduction of integers without elements")
             return node.cast(rule(_Replaced(node, node.cast(x, _WIDE_TYPES[x.dtype]))), x.dtype)
         node.floating(x)
         axes = node.attribute("axes", None)
@@ -125,8 +130,31 @@ def gemm(node: Node) -> Any:
     return node.op("Add", [made, bias])
 
 
+def determinant(node: Node) -> Any:
+    """By the rows from the last to the first: the minors of some columns are sums of minors of one row and column less."""
+    x = node.tensor(0)
+    node.floating(x)
+    *batch, rows, columns = node.shape(x)
+    if rows != columns or not 1 <= rows <= _LARGEST_MATRIX:
+        raise Unfit(f"matrices [{rows}, {columns}], allowed is square ones of up to {_LARGEST_MATRIX} rows")
+    flat = node.reshape(x, [math.prod(batch), rows * columns])
+    entry = lambda row, column: node.op("Slice", [flat], starts=[row * columns + column], ends=[row * columns + column + 1], axes=[1])
+    minors = {(column,): entry(rows - 1, column) for column in range(columns)}
+    for row in reversed(range(rows - 1)):
+        larger = {}
+        for chosen in itertools.combinations(range(columns), rows - row):
+            made = None
+            for place, column in enumerate(chosen):
+                term = node.op("Multiply", [entry(row, column), minors[chosen[:place] + chosen[place + 1:]]])
+                made = term if made is None else node.op("Subtract" if place % 2 else "Add", [made, term])
+            larger[chosen] = made
+        minors = larger
+    return node.reshape(minors[tuple(range(columns))], batch)
+
+
 RULES = {
     **{kind: reduce(kind) for kind in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2")},
     "ReduceSumSquare": composed("Square", "ReduceSum"), "ReduceLogSum": composed("", "ReduceSum", "Log"),
-    "LpNormalization": lp_normalization, "CumSum": running("CumSum"), "CumProd": running("CumProd"), "TopK": top_k, "MatMul": matmul, "Gemm": gemm,
+    "LpNormalization": lp_normalization, "CumSum": running("CumSum"), "CumProd": running("CumProd"), "TopK": top_k,
+    "Det": determinant, "MatMul": matmul, "Gemm": gemm,
 }

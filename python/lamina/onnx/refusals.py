@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable, Iterable, Optional
 
 from lamina._errors import Error
-from lamina.onnx.node import NeedsValue
+from lamina.onnx.node import NeedsShapes, NeedsValue
 
 _MOST_NAMES = 3  # of nodes that are refused for the same reason
 
@@ -20,11 +20,11 @@ class Refused(Error):
 
 class Refusals:
     """What reads the result of a refused node is skipped, hence not named. This also applies to nodes whose rule requests the
-    value of an input."""
+    value of an input, or the shapes of all."""
 
     def __init__(self) -> None:
         self._found: dict = {}  # (subject, rest of the sentence): names
-        self._needed: Optional[NeedsValue] = None
+        self._needed: Optional[Exception] = None
         self._missing: set = set()  # names of tensors that do not exist
 
     def attempt(self, reads: Iterable[str], writes: Iterable[str], action: Callable[[], None]) -> None:
@@ -33,14 +33,14 @@ class Refusals:
             try:
                 action()
                 return
-            except NeedsValue as needed:
+            except (NeedsShapes, NeedsValue) as needed:
                 self._needed = self._needed or needed
             except Refused as refused:
                 self._found.setdefault((refused.subject, refused.rest), []).append(refused.name)
         self._missing.update(name for name in writes if name)
 
     def raise_all(self, model: str) -> None:
-        """Raises lamina.Error with everything that is refused, or else the request for a value."""
+        """Raises lamina.Error with everything that is refused, or else a request."""
         if self._found:
             raise Error(f"{model}: " + "; ".join(_sentence(*key, names) for key, names in self._found.items()), "unimplemented")
         if self._needed is not None:

@@ -214,7 +214,8 @@ def roi_align(node: Node) -> Any:
         size = size if half_pixel else node.op("Maximum", [size, node.scalar(1, size)])
         offsets = (numpy.arange(ratio)[:, None] + 0.5) / ratio + numpy.arange(bins[i])
         steps = node.op("Multiply", [size, node.array(offsets.reshape(1, -1) / bins[i], size.dtype)])
-        along = node.reshape(node.op("Add", [start, steps]), [count, *(ratio if k == i else 1 for k in range(2)), *(bins[i] if k == i else 1 for k in range(2))])
+        one_axis = [ratio if k == i else 1 for k in range(2)] + [bins[i] if k == i else 1 for k in range(2)]
+        along = node.reshape(node.op("Add", [start, steps]), [count, *one_axis])
         position = node.reshape(node.expand(along, grid), [math.prod(grid)])
         inside = both(node, inside, within(node, position, -1, shape[2 + i]))
         taps.append(linear_taps(node, _clamped(node, position, shape[2 + i], False)))

@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 import numpy
 
+from lamina.onnx import types
 from lamina.onnx.indexed import places
 from lamina.onnx.node import Node, Unfit
 
@@ -196,13 +197,22 @@ def of_known_values(node: Node) -> Any:
     raise Unfit("its inputs are not numbers")
 
 
+def identity_matrix(node: Node) -> numpy.ndarray:
+    """EyeLike: only the shape and the type of its input are read."""
+    x = node.tensor(0)
+    number = node.attribute("dtype", 0) or node.importer.number_of(x)
+    if node.rank(x) != 2 or types.held_in(number) is None:
+        raise Unfit(f"{types.name_of(number)} of rank {node.rank(x)}, allowed is a matrix of numbers")
+    return numpy.eye(*node.shape(x), node.attribute("k", 0)).astype(types.numpy_type(number))
+
+
 def of_data_size(node: Node) -> Any:
     raise Unfit("the size of its result depends on data")
 
 
 RULES = {
     **{name: of_data_size for name in ("NonMaxSuppression", "NonZero", "Unique")},
-    "Range": of_known_values, "MelWeightMatrix": of_known_values, "Shape": shape_of, "Size": size_of, "Reshape": reshape,
+    "EyeLike": identity_matrix, "Range": of_known_values, "MelWeightMatrix": of_known_values, "Shape": shape_of, "Size": size_of, "Reshape": reshape,
     "Flatten": same_elements(_flattened), "Squeeze": same_elements(_squeezed),
     "Unsqueeze": same_elements(_unsqueezed), "Transpose": transpose, "Concat": concat, "Slice": sliced, "Split": split, "Compress": compress,
     "Expand": expand, "Tile": tile, "Pad": pad,

@@ -227,5 +227,5 @@ def columns_to_image(node: Node) -> Any:
     return node.reshape(made, [count, rows // taps, *image])
 
 
-RULES = {"Col2Im": columns_to_image, "Conv": convolution, "ConvTranspose": transposed_convolution, "MaxPool": max_pool, "AveragePool": average_pool, "LpPool": lp_pool,
-         "GlobalAveragePool": over_all("ReduceMean"), "GlobalMaxPool": over_all("ReduceMax"), "GlobalLpPool": global_lp_pool, "LRN": response_norm}
+RULES = {"Col2Im": columns_to_image, "Conv": convolution, "ConvTranspose": transposed_convolution, "MaxPool": max_pool,
+         "AveragePool": average_pool, "LpPool": lp_pool, "GlobalAveragePool": over_all("ReduceMean"), "GlobalMaxPool": over_all("ReduceMax"), "GlobalLpPool": global_lp_pool, "LRN": response_norm}

@@ -22,6 +22,21 @@ void copy(const OpRun& run) {
   move_all(run.in(0), run.out(0), [](const auto& from, auto& to) { to = from; });
 }
 
+void bit_cast(const OpRun& run) {
+  const auto dense = [](const Tensor& tensor) {
+    LogicalTensor description;
+    description.dtype = tensor.dtype;
+    description.shape = tensor.shape;
+    description.layout = LayoutType::strided;
+    description.strides = dense_strides(tensor.shape);
+    return description;
+  };
+  const LogicalTensor from = dense(run.in(0)), to = dense(run.out(0));
+  std::vector<std::byte> memory(static_cast<size_t>(from.byte_size()));
+  store(run.in(0), from, memory.data());
+  run.out(0) = load(to, memory.data());
+}
+
 // Copies the elements of src from `first` on, `strides` apart, in the order of dst.
 void pick(const Tensor& src, Tensor& dst, const Dims& strides, int64_t first) {
   move_all(src, dst, [&](const auto& from, auto& to) {
@@ -96,9 +111,9 @@ void gen_index(const OpRun& run) {
 }  // namespace
 
 Evaluators layout_evaluators() {
-  return {{OpKind::Reorder, copy},      {OpKind::StaticReshape, copy}, {OpKind::StaticTranspose, transpose},
-          {OpKind::Concat, concat},     {OpKind::Slice, slice},        {OpKind::Expand, expand},
-          {OpKind::GenIndex, gen_index}};
+  return {
+      {OpKind::BitCast, bit_cast}, {OpKind::Reorder, copy}, {OpKind::StaticReshape, copy}, {OpKind::StaticTranspose, transpose},
+      {OpKind::Concat, concat},    {OpKind::Slice, slice},  {OpKind::Expand, expand},      {OpKind::GenIndex, gen_index}};
 }
 
 }  // namespace lamina::reference

@@ -210,6 +210,25 @@ LAMINA_SCHEMA(Reorder) {
   return schema;
 }
 
+LAMINA_SCHEMA(BitCast) {
+  OpSchema schema = layout(OpKind::BitCast, LoopNest::reinterpreted, "dst = the bits of src as elements of another type");
+  schema.source = "ONNX BitCast-26";
+  schema.inputs = {port("src", "T1")};
+  schema.outputs = {port("dst", "T2", "shape of src")};
+  std::vector<DataType> numbers = types_of_whole_bytes();
+  std::erase(numbers, DataType::boolean);
+  schema.types = {{"T1", types_of_whole_bytes()}, {"T2", std::move(numbers)}};
+  schema.check_types = [](const TypeOf& type_of) -> std::string {
+    const DataType from = type_of("T1"), to = type_of("T2");
+    return from != to && bits_of(from) == bits_of(to) ? "" : "two different types of as many bits";
+  };
+  schema.type_rule_text = "two different types of as many bits";
+  schema.infer_shapes = [](const OpView& view) { return outputs_like(view, "src", {"dst"}); };
+  schema.traits = {.jumps = true};
+  schema.error = 0;
+  return schema;
+}
+
 LAMINA_SCHEMA(Concat) {
   OpSchema schema = layout(OpKind::Concat, LoopNest::concatenated, "dst = the inputs joined along axis");
   schema.inputs = {{.name = "src_i", .type = "T", .presence = Presence::variadic, .meaning = "1 to 64 tensors"}};

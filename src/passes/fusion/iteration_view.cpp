@@ -17,6 +17,7 @@ ViewBuilder::Family ViewBuilder::family() const {
     case LoopNest::transposed: return &ViewBuilder::transposed;
     case LoopNest::reshaped: return &ViewBuilder::reshaped;
     case LoopNest::concatenated: return &ViewBuilder::concatenated;
+    case LoopNest::reinterpreted: return &ViewBuilder::reinterpreted;
     case LoopNest::sliced: return &ViewBuilder::sliced;
     case LoopNest::gathered: return &ViewBuilder::gathered;
     case LoopNest::scattered: return &ViewBuilder::scattered;

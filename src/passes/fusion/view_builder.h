@@ -45,6 +45,7 @@ class ViewBuilder {
   void transposed();
   void reshaped();
   void concatenated();
+  void reinterpreted();
   void sliced();
   void gathered();
   void scattered();

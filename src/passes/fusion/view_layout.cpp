@@ -128,6 +128,14 @@ void ViewBuilder::loop_over_windows(const Dims& positions, const Windows* window
   }
 }
 
+// A kernel converts values when it loads them, so that bits are copied by a kernel of their own.
+void ViewBuilder::reinterpreted() {
+  view_.opaque_copy = true;
+  loop_over(output_shape(0));
+  view_.inputs[0].assign(input_shape(0).size(), kNoRun);
+  view_.outputs[0] = identity_map(output_shape(0).size());
+}
+
 // The inputs are concatenated along `axis`. Each is a separate copy.
 void ViewBuilder::concatenated() {
   view_.opaque_copy = true;

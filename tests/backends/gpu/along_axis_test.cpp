@@ -64,6 +64,18 @@ TEST(GpuCumSum, AddsEveryType) {
         expect_running(*gpu, {.dtype = dtype, .exclusive = exclusive, .reverse = reverse});
 }
 
+TEST(GpuBitCast, CopiesBits) {
+  LAMINA_GPU_OR_SKIP(gpu);
+  for (const auto& [from, to] :
+       {std::pair{f32, DataType::s32}, {DataType::f64, DataType::u64}, {DataType::f16, DataType::s16}}) {
+    GraphBuilder g;
+    const uint64_t src = g.input(from, {5, 40}, {1, 7});
+    g.op(OpKind::BitCast, {g.op(OpKind::Abs, {src})}, {}, to);
+    const Buffer data = random_values(g.tensor(src));
+    expect_bits_of_the_cpu(*gpu, g.finish(), data);
+  }
+}
+
 TEST(GpuCumProd, MultipliesEveryType) {
   LAMINA_GPU_OR_SKIP(gpu);
   for (const DataType dtype : kTypesAlongAnAxis)

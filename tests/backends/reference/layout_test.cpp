@@ -36,6 +36,18 @@ TEST(ReferenceConcat, JoinsAlongAnAxis) {
   EXPECT_THAT(op.result(), ElementsAre(1, 3, 4, 2, 5, 6));
 }
 
+TEST(ReferenceBitCast, ReadsTheBits) {
+  OpCase op(OpKind::BitCast);
+  op.input({3}, {1, -2.5, 3.75}, f32).outputs({DataType::s32});
+  EXPECT_THAT(op.result(), ElementsAre(1065353216, -1071644672, 1081081856));
+  OpCase back(OpKind::BitCast);
+  back.input({2}, {0x3c00, 0xbc00}, DataType::u16).outputs({DataType::f16});
+  EXPECT_THAT(back.result(), ElementsAre(1, -1));
+  OpCase wide(OpKind::BitCast);
+  wide.input({1}, {-2}, DataType::f64).outputs({DataType::u64});
+  EXPECT_EQ(wide.run()[0].integers, std::vector<int64_t>{-4611686018427387904});
+}
+
 TEST(ReferenceSlice, TakesEveryOtherElementOfAPart) {
   OpCase op(OpKind::Slice);
   op.input({2, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, f32).outputs({f32});

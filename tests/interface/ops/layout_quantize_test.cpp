@@ -27,6 +27,22 @@ Dims reshaped(Dims src, std::vector<int64_t> shape, bool special_zero = false) {
   return shapes_of(reshape(std::move(src), std::move(shape), special_zero)).at("dst");
 }
 
+TEST(BitCastSchema, KeepsShapeAndBits) {
+  const auto bits = [](DataType from, DataType to) {
+    return an_op(OpKind::BitCast).input("src", from, Dims{2, 3}).output("dst", to);
+  };
+  EXPECT_EQ(shapes_of(bits(f32, DataType::s32)).at("dst"), (Dims{2, 3}));
+  for (const auto& [from, to] : {std::pair{f32, DataType::u32},
+                                 {DataType::f16, DataType::bf16},
+                                 {DataType::boolean, DataType::u8},
+                                 {DataType::s64, DataType::f64},
+                                 {DataType::f8_e4m3, DataType::s8}})
+    EXPECT_EQ(error_of(bits(from, to)), "") << name_of(from);
+  EXPECT_THAT(error_of(bits(f32, DataType::s64)), HasSubstr("two different types of as many bits"));
+  EXPECT_THAT(error_of(bits(f32, f32)), HasSubstr("two different types of as many bits"));
+  EXPECT_THAT(error_of(bits(DataType::u8, DataType::boolean)), HasSubstr("output dst is boolean"));
+}
+
 TEST(StaticReshapeSchema, OneExtentIsDeducedAndZerosCopy) {
   EXPECT_EQ(reshaped({2, 3, 4}, {6, 4}), (Dims{6, 4}));
   EXPECT_EQ(reshaped({2, 3, 4}, {-1, 4}), (Dims{6, 4}));

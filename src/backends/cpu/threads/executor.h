@@ -82,9 +82,9 @@ class ThreadLimit {
 };
 
 // Calls `tile(index, slot)` for indices 0 to count - 1 in any order. A thread prefers the same range of indices as in other
-// calls, so that it finds in its caches the part of an image that it wrote in the step before. slot < executor.threads(), and tiles with the same slot
-// do not run concurrently. A delayed thread delays only its tile. A tile runs on one thread, and libraries that it calls use
-// one thread. The first exception ends the work and is rethrown.
+// calls, so that it finds in its caches the part of an image that it wrote in the step before. slot < executor.threads(), and
+// tiles with the same slot do not run concurrently. A delayed thread delays only its tile. A tile runs on one thread, and
+// libraries that it calls use one thread. The first exception ends the work and is rethrown.
 template <typename Tile>
 void for_each_tile(int64_t count, const Executor& executor, Tile&& tile) {
   std::atomic<bool> failed = false;

@@ -171,6 +171,40 @@ TEST(IntegersOfFloats, AreCutOff) {
     }
 }
 
+// Floats as integers whose sign bit is flipped, and back, beside producers and consumers in other kernels.
+TEST(BitsOfFloats, AreIntegersAndBack) {
+  const std::pair<DataType, DataType> types[] = {
+      {f32, s32}, {f32, u32}, {DataType::f64, s64}, {DataType::f64, u64}, {DataType::f16, s16}, {DataType::bf16, u16},
+      {s64, u64}};
+  for (const auto& [from, to] : types) {
+    SCOPED_TRACE(join(name_of(from), " as ", name_of(to)));
+    GraphBuilder g;
+    const auto x = g.input(from, {7, 45}, {50, 1});
+    const auto bits = g.op(OpKind::BitCast, {from == s64 ? x : g.op(OpKind::Abs, {x})}, {}, to);
+    const auto mask = g.input(to, {});
+    const auto back = g.op(OpKind::BitCast, {g.op(OpKind::BitwiseXor, {bits, mask}, {}, to)}, {}, from);
+    g.op(OpKind::Add, {back, back}, {}, from);
+    Buffer sign = buffer_for(g.tensor(mask));
+    visit_integer_type(to, [&](auto of_type) {
+      using Integer = decltype(of_type);
+      store_element(sign.data(), 0, static_cast<Integer>(Integer{1} << (8 * sizeof(Integer) - 1)));
+    });
+    expect_cpu_matches_reference(g.finish(), 0, 1, {{mask, sign}});
+  }
+}
+
+TEST(BitsOfFloats, OfEightBits) {
+  for (const DataType from : {s8, DataType::f8_e4m3, DataType::f8_e5m2, boolean}) {
+    SCOPED_TRACE(name_of(from));
+    GraphBuilder g;
+    const auto x = g.input(from, {5, 9});
+    g.op(OpKind::TypeCast, {g.op(OpKind::BitCast, {x}, {}, u8)}, {}, s32);
+    Buffer data = buffer_for(g.tensor(x));
+    for (int64_t i = 0; i < 45; ++i) store_element(data.data(), i, static_cast<uint8_t>(from == boolean ? i % 2 : 5 * i));
+    expect_cpu_matches_reference(g.finish(), 0, 1, {{x, data}});
+  }
+}
+
 //   ids ──> >= 3 ─┐
 //   mask ─> not ──and──> or ──> float ──> times x
 TEST(MaskKernels, AreOneKernel) {
