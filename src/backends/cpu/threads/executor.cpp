@@ -68,21 +68,26 @@ void run_by_openmp(SharedWork& work, int threads) {
   std::array<LongestTime, 2> longest;
   const int64_t stages = work.work().stages;
   assign_units(work, 0, threads, ranges[0]);
-  RegionTimer timer(oversubscription, Clock::now(), cpu_time_of_thread());
+  const Clock::time_point start = Clock::now();
+  const bool is_timed = oversubscription.needs_cpu_times(start);
+  const auto cpu_time = [is_timed] { return is_timed ? cpu_time_of_thread() : RegionTimer::CpuTime(0); };
+  RegionTimer timer(oversubscription, start, cpu_time());
 #pragma omp parallel num_threads(threads)
   for (int64_t stage = 0; stage < stages; ++stage) {
     const int slot = omp_get_thread_num();
-    const RegionTimer::CpuTime begin = cpu_time_of_thread();
+    const RegionTimer::CpuTime begin = cpu_time();
     take_all(work, stage, slot, ranges[stage % 2]);
-    const RegionTimer::CpuTime end = cpu_time_of_thread();
+    const RegionTimer::CpuTime end = cpu_time();
     longest[stage % 2].note(end - begin);
-    if (slot == 0) timer.own_units_ended(Clock::now(), end);
+    if (slot == 0 && is_timed) timer.own_units_ended(Clock::now(), end);
     if (stage + 1 == stages) break;
     if (slot == 0) assign_units(work, stage + 1, threads, ranges[(stage + 1) % 2]);
 #pragma omp barrier
-    if (slot == 0) timer.all_units_ended(longest[stage % 2].take(), Clock::now(), cpu_time_of_thread());
+    if (slot == 0 && is_timed) timer.all_units_ended(longest[stage % 2].take(), Clock::now(), cpu_time());
   }
-  timer.all_units_ended(longest[(stages - 1) % 2].take(), Clock::now(), cpu_time_of_thread());
+  const Clock::time_point end = Clock::now();
+  if (is_timed) timer.all_units_ended(longest[(stages - 1) % 2].take(), end, cpu_time());
+  oversubscription.region_ended(start, end);
 }
 
 // Calls a function of the caller's.

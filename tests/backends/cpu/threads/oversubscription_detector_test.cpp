@@ -63,6 +63,18 @@ TEST(OversubscriptionDetector, IsSeenInEachStageAlone) {
   EXPECT_TRUE(detector.is_recent(now));
 }
 
+// CPU times cost as much as a small region.
+TEST(OversubscriptionDetector, TakesCpuTimesForAWhileAfterALongRegion) {
+  OversubscriptionDetector detector;
+  EXPECT_FALSE(detector.needs_cpu_times(kStart));
+  detector.region_ended(kStart, kStart + microseconds(400));
+  EXPECT_FALSE(detector.needs_cpu_times(kStart + microseconds(400)));
+  detector.region_ended(kStart, kStart + milliseconds(4));
+  EXPECT_TRUE(detector.needs_cpu_times(kStart + milliseconds(4)));
+  EXPECT_TRUE(detector.needs_cpu_times(kStart + milliseconds(50)));
+  EXPECT_FALSE(detector.needs_cpu_times(kStart + milliseconds(60)));
+}
+
 TEST(OversubscriptionDetector, IsBelievedForHalfASecond) {
   OversubscriptionDetector detector;
   EXPECT_FALSE(detector.is_recent(kStart));
