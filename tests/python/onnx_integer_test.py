@@ -37,6 +37,22 @@ def test_products_of_integers_are_exact(k, zeros, left, right):
     np.testing.assert_array_equal(made, wanted)
 
 
+@pytest.mark.parametrize("k", [7, 1100])
+@pytest.mark.parametrize("of_left, of_right", [((5, 0), (0, 6)), ((0,), (0, 6)), ((5, 0), (0,)), ((0,), (0,)), ((2, 5, 0), (2, 0, 6)), ((5, 0), (2, 0, 6))], ids=str)
+@pytest.mark.parametrize("left, is_constant", [(np.uint8, True), (np.int8, True), (np.uint8, False)])
+def test_a_zero_point_that_is_data(k, of_left, of_right, left, is_constant):
+    a, b = integers(left, *(e or k for e in of_left)), integers(np.int8, *(e or k for e in of_right))
+    inputs, constants = {"a": a, "za": integers(left)}, {"b": b, "zb": np.array(-3, np.int8)}
+    if not is_constant:
+        inputs["b"] = constants.pop("b")
+    run = lamina.from_onnx(model_of([helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["y"])], inputs, constants))
+    for za in (np.iinfo(left).min, 5, np.iinfo(left).max):
+        inputs["za"] = np.array(za, left)
+        made, = run(inputs)
+        np.testing.assert_array_equal(made, (a.astype(np.int64) - int(za)) @ (b.astype(np.int64) + 3))
+    assert run.static_inputs == []
+
+
 @pytest.mark.parametrize("k", [64, 2048])
 def test_a_dynamically_quantised_product(k):
     """The form in which quantisation tools write linear layers."""

@@ -186,10 +186,19 @@ def _weights(node: Node, b: Any, scale: Any, zero: Any, output_axis: int) -> Any
     return node.op("DynamicDequantize", inputs, qtype="per_channel", axis=axis)
 
 
+def _uniform(node: Node, zero: Optional[Any]) -> Optional[int]:
+    """Returns the zero point if it is known and the same for all entries."""
+    if zero is None:
+        return 0
+    value = node.importer.value_of(zero)
+    return int(value.flat[0]) if value is not None and value.size and (value == value.flat[0]).all() else None
+
+
 def _without_zero(node: Node, x: Any, zero: Optional[Any], axis: int) -> Any:
     """Returns the integers x - zero as f32. `axis` has a zero point per entry, if there are several in one row."""
-    if zero is None:
-        return _integers(node, x)
+    known = _uniform(node, zero)
+    if known is not None:
+        return node.op("Dequantize", [x], scales=[1.0], zps=[known])
     shape = node.shape(zero)
     count = math.prod(shape)
     if count == 1 or len(shape) == 1:
@@ -198,21 +207,42 @@ def _without_zero(node: Node, x: Any, zero: Optional[Any], axis: int) -> Any:
     return node.op("Subtract", [node.cast(x, "f32"), node.cast(zero, "f32")])
 
 
-def integer_product(product: Callable, terms: Callable, axes: tuple) -> Callable:
-    """MatMulInteger and ConvInteger. Sums below 2^24 are exact in f32. Others are, too, if lamina computes the product in integers,
-    and are rounded once by the Cast that reads them; without such a Cast they are computed in f64."""
+def _matrix_product(node: Node, factors: list, zeros: list, wide: str) -> Any:
+    """lamina computes products in integers if their zero points are known. One that data determine, of the first factor, is a
+    correction: (a - z) b = (a - m) b + (m - z) * sum of the rows of b, m being the middle of the type."""
+    (a, b), (za, zb) = factors, zeros
+    known = _uniform(node, zb)
+    if known is None or za is None or _uniform(node, za) is not None or math.prod(node.shape(za)) != 1:
+        return node.op("MatMul", [node.cast(_without_zero(node, *each), wide) for each in ((a, za, -2), (b, zb, -1))])
+    middle, value = 128 if a.dtype == "u8" else 0, node.importer.value_of(b)
+    left, right = (node.cast(node.op("Dequantize", [x], scales=[1.0], zps=[zero]), wide) for x, zero in ((a, middle), (b, known)))
+    made = node.op("MatMul", [left, right])
+    axis, keep = max(node.rank(b) - 2, 0), node.rank(a) > 1 and node.rank(b) > 1
+    if value is not None:
+        sums = node.array((value.astype("int64") - known).sum(axis, keepdims=keep), wide)
+    else:
+        sums = node.op("ReduceSum", [node.cast(_without_zero(node, b, zb, -1), wide)], axes=[axis], keep_dims=keep)
+    shift = node.op("Subtract", [node.scalar(middle, made), node.reshape(node.cast(za, wide), [1] * node.rank(made))])
+    return node.op("Add", [made, node.op("Multiply", [sums, shift])])
+
+
+def _convolution(node: Node, factors: list, zeros: list, wide: str) -> Any:
+    return convolved(node, [node.cast(_without_zero(node, x, zero, 0), wide) for x, zero in zip(factors, zeros)])
+
+
+def integer_product(product: Callable, terms: Callable) -> Callable:
+    """MatMulInteger and ConvInteger. Sums below 2^24 are exact in f32. Others are rounded to f32 if only a Cast to floats reads
+    them, and are computed in f64 if not."""
     def rule(node: Node) -> Any:
         factors = [node.tensor(i) for i in range(2)]
         for x in factors:
             if x.dtype not in _QUANTIZED:
                 raise Unfit(f"elements of {x.dtype}, allowed is {', '.join(_QUANTIZED)}")
         zeros = [node.tensor(i) if node.has(i) else None for i in (2, 3)]
-        wide = [_without_zero(node, *each) for each in zip(factors, zeros, axes)]
-        if terms(node.shape(factors[1])) * _LARGEST_PRODUCT >= 1 << 24:
-            if node.importer.is_only_cast_to_floats(node.proto.output[0]):
-                return product(node, wide)
-            wide = [node.cast(x, "f64") for x in wide]
-        return node.cast(product(node, wide), "s32")
+        is_small = terms(node.shape(factors[1])) * _LARGEST_PRODUCT < 1 << 24
+        if not is_small and node.importer.is_only_cast_to_floats(node.proto.output[0]):
+            return product(node, factors, zeros, "f32")
+        return node.cast(product(node, factors, zeros, "f32" if is_small else "f64"), "s32")
 
     return rule
 
@@ -220,6 +250,6 @@ def integer_product(product: Callable, terms: Callable, axes: tuple) -> Callable
 RULES = {
     "QuantizeLinear": quantize, "DequantizeLinear": dequantize, "QLinearConv": quantized_product(convolved, output_axis=0),
     "QLinearMatMul": quantized_product(lambda node, inputs: node.op("MatMul", inputs), output_axis=-1),
-    "MatMulInteger": integer_product(lambda node, inputs: node.op("MatMul", inputs), lambda of_right: of_right[-2:][0], axes=(-2, -1)),
-    "ConvInteger": integer_product(convolved, lambda of_weights: math.prod(of_weights[1:]), axes=(0, 0)),
+    "MatMulInteger": integer_product(_matrix_product, lambda of_right: of_right[-2:][0]),
+    "ConvInteger": integer_product(_convolution, lambda of_weights: math.prod(of_weights[1:])),
 }
