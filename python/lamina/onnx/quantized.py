@@ -31,13 +31,28 @@ def _per(node: Node, x: Any, scale: Any) -> tuple:
     return "per_channel", axis, count
 
 
+def _known_steps(node: Node, scale: Any, zero: Optional[Any]) -> Optional[dict]:
+    """Returns scales and zero points as attributes, if they are known. Only with these are products computed in integers."""
+    scales, zeros = node.importer.value_of(scale), None if zero is None else node.importer.value_of(zero)
+    if scales is None or scale.dtype not in ("f16", "f32") or (zero is not None and zeros is None):
+        return None
+    scales = scales.astype("float32").reshape(-1)
+    if not numpy.all(numpy.isfinite(scales) & (scales != 0)):
+        return None
+    zeros = numpy.zeros(scales.size, "int64") if zeros is None else numpy.broadcast_to(zeros.reshape(-1), scales.size)
+    return {"scales": [float(v) for v in scales], "zps": [int(v) for v in zeros]}
+
+
 def _quantize(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str) -> Any:
     if dtype not in _QUANTIZED:
         raise Unfit(f"elements of {dtype}, allowed is {', '.join(_QUANTIZED)}")
     node.floating(x, scale)
+    known = _known_steps(node, scale, zero)
     x, scale = node.cast(x, "f32"), node.cast(scale, "f32")
     qtype, axis, count = _per(node, x, scale)
     if zero is None or _is_even(node, zero):
+        if known is not None:
+            return node.op("Quantize", [x], dtype=dtype, qtype=qtype, axis=axis, **known)
         inputs = [x, node.reshape(scale, [count])] + ([node.reshape(zero, [count])] if zero is not None else [])
         return node.op("DynamicQuantize", inputs, dtype=dtype, qtype=qtype, axis=axis)
     along = _along(node, x, scale)
@@ -66,6 +81,9 @@ def _dequantize(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str 
     if x.dtype not in _DEQUANTIZED:
         raise Unfit(f"elements of {x.dtype}, allowed is {', '.join(_DEQUANTIZED)}")
     qtype, axis, count = _per(node, x, scale)
+    known = _known_steps(node, scale, zero) if x.dtype in _QUANTIZED else None
+    if known is not None:
+        return node.cast(node.op("Dequantize", [x], qtype=qtype, axis=axis, **known), dtype)
     inputs = [x, node.reshape(node.cast(scale, "f32"), [count])] + ([node.reshape(zero, [count])] if zero is not None else [])
     return node.cast(node.op("DynamicDequantize", inputs, qtype=qtype, axis=axis), dtype)
 
@@ -182,6 +200,9 @@ def _weights(node: Node, b: Any, scale: Any, zero: Any, output_axis: int) -> Any
     axis = output_axis % node.rank(b)
     if node.rank(scale) != 1 or count != node.shape(b)[axis]:
         raise Unfit(f"scales of shape {node.shape(scale)}")
+    known = _known_steps(node, scale, zero)
+    if known is not None:
+        return node.op("Dequantize", [b], qtype="per_channel", axis=axis, **known)
     inputs = [b, scale, zero if node.shape(zero) == [count] else node.expand(_one_axis(node, zero), [count])]
     return node.op("DynamicDequantize", inputs, qtype="per_channel", axis=axis)
 
