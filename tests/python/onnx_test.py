@@ -170,6 +170,18 @@ def test_a_node_is_refused_also_where_another_needs_the_value_of_an_input():
         lamina.from_onnx(model_of(nodes, inputs, [("r", TensorProto.FLOAT, None), ("n", TensorProto.INT64, None)]))
 
 
+def test_graphs_are_dropped_before_their_weights_fill_the_memory(monkeypatch):
+    weights = np.ones((16, 3), np.float32)
+    run = lamina.from_onnx(model_of([helper.make_node("Flatten", ["x"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["y"])],
+                                    [("x", TensorProto.FLOAT, ("n", 4, 4))], [("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(weights, "w")]))
+    for bytes_for_weights, kept in ((10 * weights.nbytes, 5), (2 * weights.nbytes, 2), (1, 1)):
+        monkeypatch.setattr("lamina.onnx.function.memory_for_weights", lambda: bytes_for_weights)
+        run._compiled.clear()
+        for batch in range(1, 6):
+            assert run(np.ones((batch, 4, 4), np.float32))[0].shape == (batch, 3)
+        assert len(run._compiled) == kept
+
+
 @pytest.mark.parametrize("base, exponent", [(-2.0, 3.0), (-2.0, 2.0), (-2.0, 0.5), (0.0, 0.0), (0.0, 2.0), (0.0, -1.0), (1.0, np.inf), (7.5, -3.25),
                                             (-0.5, -3.0), (np.inf, -1.0)])
 def test_powers_are_numpys(base, exponent):

@@ -15,7 +15,12 @@ from lamina.onnx.inputs import split_inputs, structured_inputs
 from lamina.onnx.node import NeedsShapes, NeedsValue
 
 OLDEST = 13
-MOST_COMPILED = 64  # sets of values of static inputs whose graphs are kept
+MOST_COMPILED = 64  # graphs that are kept, for sets of values of static inputs or of shapes
+
+
+def memory_for_weights() -> int:
+    """Returns the bytes that the packed weights of one model may have: a quarter of the machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
 
 class OnnxFunction:
@@ -73,9 +78,14 @@ class OnnxFunction:
         key = (*((name, str(a.dtype), a.shape, a.tobytes()) for name, a in static.items()), *forms.items())
         found = self._compiled.pop(key, None)
         self._compiled[key] = found if found is not None else self._imported(static, forms)
-        if len(self._compiled) > MOST_COMPILED:
+        if len(self._compiled) > self._most_compiled():
             del self._compiled[next(iter(self._compiled))]
         return self._compiled[key]
+
+    def _most_compiled(self) -> int:
+        """Each graph has packed weights of its own."""
+        size = sum(array.nbytes for array in self._weights.values())
+        return max(1, min(MOST_COMPILED, memory_for_weights() // max(size, 1)))
 
     def _imported(self, static: dict, forms: dict) -> Callable:
         return Importer(self._model, self.name, self._weights, static, forms).run()
