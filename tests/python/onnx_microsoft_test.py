@@ -224,3 +224,74 @@ def test_group_query_attention_names_what_is_not_carried():
             run("GroupQueryAttention", given, 1, constants=[6], num_heads=2, kv_num_heads=1, **wrong)
     with pytest.raises(lamina.Error, match="GroupQueryAttention.*head_sink"):
         run("GroupQueryAttention", [*given, None, None, None, None, some(2)], 1, constants=[6], num_heads=2, kv_num_heads=1)
+
+
+# ---- quantised operators: x = (q - zero) * scale
+
+def eight_bits(kind, *shape):
+    return RNG.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)
+
+
+def real(q, scale, zero):
+    return (q.astype(np.float64) - (0 if zero is None else zero)) * scale
+
+
+def nearly(made, exact, scale, zero, kind):
+    """The nearest integers, up to one where the exact value is close to the middle of two."""
+    assert made.dtype == kind
+    steps = exact / scale + (0 if zero is None else zero)
+    wanted = np.clip(np.rint(steps), np.iinfo(kind).min, np.iinfo(kind).max)
+    off = np.abs(made.astype(np.float64) - wanted)
+    assert off.max() <= 1 and np.all(np.abs(np.abs(steps - np.floor(steps)) - 0.5)[off == 1] < 1e-3)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+@pytest.mark.parametrize("with_zeros", [True, False])
+@pytest.mark.parametrize("name, formula", [("QLinearAdd", np.add), ("QLinearMul", np.multiply)])
+def test_quantised_arithmetic(name, formula, kind, with_zeros):
+    a, b = eight_bits(kind, 3, 4, 5), eight_bits(kind, 5)
+    scales = [np.array(v, np.float32) for v in (0.02, 0.03, 0.04)]
+    zeros = [np.array(v, kind) if with_zeros else None for v in (3, 100, 17)]
+    made, = run(name, [a, scales[0], zeros[0], b, scales[1], zeros[1], scales[2], zeros[2]], constants=(1, 4, 6, *((2, 5, 7) if with_zeros else ())))
+    nearly(made, formula(real(a, scales[0], zeros[0]), real(b, scales[1], zeros[1])), scales[2], zeros[2], kind)
+
+
+@pytest.mark.parametrize("name, formula, attributes", [
+    ("QLinearSigmoid", lambda x: 1 / (1 + np.exp(-x)), {}), ("QLinearLeakyRelu", lambda x: np.where(x < 0, 0.2 * x, x), {"alpha": 0.2}),
+    ("QLinearSoftmax", lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True), {}),
+    ("QLinearGlobalAveragePool", lambda x: x.mean((2, 3), keepdims=True), {}),
+    ("QLinearGlobalAveragePool", lambda x: x.mean((1, 2), keepdims=True), {"channels_last": 1}),
+    ("QLinearAveragePool", lambda x: (x[..., 0::2, 0::2] + x[..., 1::2, 0::2] + x[..., 0::2, 1::2] + x[..., 1::2, 1::2]) / 4,
+     {"kernel_shape": [2, 2], "strides": [2, 2]})])
+def test_quantised_functions(name, formula, attributes):
+    x, scale, zero = eight_bits(np.uint8, 2, 4, 6, 8), np.array(0.05, np.float32), np.array(120, np.uint8)
+    y_scale, y_zero = np.array(0.0078125, np.float32), np.array(2, np.uint8)
+    made, = run(name, [x, scale, zero, y_scale, y_zero], constants=(1, 2, 3, 4), **attributes)
+    nearly(made, formula(real(x, scale, zero)), y_scale, y_zero, np.uint8)
+
+
+def test_a_quantised_concatenation():
+    parts = [(eight_bits(np.uint8, 2, n), np.array(s, np.float32), np.array(z, np.uint8)) for n, s, z in ((3, 0.02, 5), (4, 0.05, 128))]
+    scale, zero = np.array(0.04, np.float32), np.array(99, np.uint8)
+    made, = run("QLinearConcat", [scale, zero, *parts[0], *parts[1]], constants=(0, 1, 3, 4, 6, 7), axis=1)
+    nearly(made, np.concatenate([real(*part) for part in parts], 1), scale, zero, np.uint8)
+
+
+@pytest.mark.parametrize("columns", [(), (7,)])
+def test_a_product_of_integers_as_floats(columns):
+    a, b, bias = eight_bits(np.uint8, 5, 40), eight_bits(np.int8, 40, 7), some(7)
+    a_scale, b_scale = np.array(0.02, np.float32), RNG.uniform(0.01, 0.02, columns).astype(np.float32)
+    a_zero, b_zero = np.array(77, np.uint8), eight_bits(np.int8, *columns)
+    made, = run("MatMulIntegerToFloat", [a, b, a_scale, b_scale, a_zero, b_zero, bias], constants=(1, 3, 5, 6))
+    close(made, real(a, a_scale, a_zero) @ real(b, b_scale, b_zero) + bias, 1e-4)
+
+
+def test_integers_of_16_and_4_bits_are_quantised():
+    x = some(4, 6)
+    for kind in ("int16", "uint4"):
+        zero = np.array(3).astype(helper.tensor_dtype_to_np_dtype(getattr(onnx.TensorProto, kind.upper())))
+        scale = np.array(0.25, np.float32)
+        q, = run("QuantizeLinear", [x, scale, zero], constants=(1, 2))
+        assert q.dtype == zero.dtype
+        y, = run("DequantizeLinear", [q, scale, zero], constants=(1, 2))
+        close(y, (np.clip(np.rint(x / scale) + 3, *((0, 15) if kind == "uint4" else (-32768, 32767))) - 3) * scale)

@@ -13,7 +13,7 @@
     elementwise.py casts.py reductions.py norms.py windows.py shapes.py resize.py choices.py einsum.py quantized.py recurrent.py
                    sampling.py spectra.py indexed.py
                    the rules, by family
-    microsoft.py microsoft_attention.py group_query_attention.py matmul_nbits.py
+    microsoft.py microsoft_attention.py microsoft_quantized.py group_query_attention.py matmul_nbits.py
                    the rules for ONNX Runtime's own operators
     table.py       maps operators to rules
 

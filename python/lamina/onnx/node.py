@@ -60,11 +60,16 @@ class Node:
         return port is not None and f"tensor({types.name_of(number).lower()})" in port.types
 
     def ports(self, side: str, position: int) -> Any:
-        """Returns ONNX's description of an input or output; None for an operator that ONNX does not describe."""
-        try:
-            described = getattr(onnx.defs.get_schema(self.proto.op_type, self.opset, self.proto.domain), side)
-        except onnx.defs.SchemaError:
+        """Returns ONNX's description of an input or output, also for operators of another domain with the name of one of ONNX's;
+        None for others."""
+        kind, domain = self.proto.op_type, self.proto.domain
+        if onnx.defs.has(kind, domain):
+            schema = onnx.defs.get_schema(kind, self.opset, domain)
+        elif onnx.defs.has(kind):
+            schema = onnx.defs.get_schema(kind)
+        else:
             return None
+        described = getattr(schema, side)
         return described[min(position, len(described) - 1)]
 
     def tensors(self) -> list:

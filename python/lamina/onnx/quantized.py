@@ -43,7 +43,7 @@ def _known_steps(node: Node, scale: Any, zero: Optional[Any]) -> Optional[dict]:
     return {"scales": [float(v) for v in scales], "zps": [int(v) for v in zeros]}
 
 
-def _quantize(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str) -> Any:
+def quantized(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str) -> Any:
     if dtype not in _QUANTIZED:
         raise Unfit(f"elements of {dtype}, allowed is {', '.join(_QUANTIZED)}")
     node.floating(x, scale)
@@ -76,7 +76,7 @@ def _is_even(node: Node, zero: Any) -> bool:
     return value is not None and not (value % 2).any()
 
 
-def _dequantize(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str = "f32") -> Any:
+def dequantized(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str = "f32") -> Any:
     node.floating(scale)
     if x.dtype not in _DEQUANTIZED:
         raise Unfit(f"elements of {x.dtype}, allowed is {', '.join(_DEQUANTIZED)}")
@@ -95,7 +95,7 @@ def quantize(node: Node) -> Any:
     number = node.importer.number_of(zero) if zero is not None else node.attribute("output_dtype", 0) or TensorProto.UINT8
     size, precision = node.attribute("block_size", 0), _precision(node, scale)
     if types.held_in(number) in _QUANTIZED and types.is_own(number) and precision == "f32" and not size:
-        return _quantize(node, x, scale, zero, types.held_in(number))
+        return quantized(node, x, scale, zero, types.held_in(number))
     shape, along = _blocks(node, x, size) if size else (node.shape(x), _along(node, x, scale))
     steps = node.op("Divide", [node.reshape(node.cast(x, precision), shape), node.reshape(node.cast(scale, precision), along)])
     zero = node.reshape(zero, along) if zero is not None else None
@@ -148,7 +148,7 @@ def dequantize(node: Node) -> Any:
     dtype, size = types.held_in(asked) if asked else scale.dtype, node.attribute("block_size", 0)
     if x.dtype not in _DEQUANTIZED:
         return node.cast(_by_steps(node, x, scale, zero, size), dtype)
-    return node.cast(_by_blocks(node, x, scale, zero, size) if size else _dequantize(node, x, scale, zero, "f32"), dtype)
+    return node.cast(_by_blocks(node, x, scale, zero, size) if size else dequantized(node, x, scale, zero, "f32"), dtype)
 
 
 def _by_steps(node: Node, x: Any, scale: Any, zero: Optional[Any], size: int) -> Any:
@@ -172,13 +172,13 @@ def quantized_product(product: Callable, output_axis: int) -> Callable:
     def rule(node: Node) -> Any:
         a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.tensor(i) for i in range(8))
         a_scale, b_scale, y_scale = (_of_f32(node, scale) for scale in (a_scale, b_scale, y_scale))
-        left = _dequantize(node, a, a_scale, a_zero)
+        left = dequantized(node, a, a_scale, a_zero)
         right = _weights(node, b, b_scale, b_zero, output_axis)
         inputs = [left, right]
         if node.has(8):
             bias = node.cast(node.tensor(8), "f32")
             inputs.append(node.op("Multiply", [bias, node.op("Multiply", [_one_axis(node, a_scale), _one_axis(node, b_scale)])]))
-        return _quantize(node, product(node, inputs), y_scale, y_zero, y_zero.dtype)
+        return quantized(node, product(node, inputs), y_scale, y_zero, y_zero.dtype)
 
     return rule
 
@@ -196,7 +196,7 @@ def _weights(node: Node, b: Any, scale: Any, zero: Any, output_axis: int) -> Any
     """Weights have one scale, or one for each column or output channel."""
     count = max(node.shape(scale)[-1:] or [1])
     if count == 1:
-        return _dequantize(node, b, scale, zero)
+        return dequantized(node, b, scale, zero)
     axis = output_axis % node.rank(b)
     if node.rank(scale) != 1 or count != node.shape(b)[axis]:
         raise Unfit(f"scales of shape {node.shape(scale)}")
@@ -228,7 +228,7 @@ def _without_zero(node: Node, x: Any, zero: Optional[Any], axis: int) -> Any:
     return node.op("Subtract", [node.cast(x, "f32"), node.cast(zero, "f32")])
 
 
-def _matrix_product(node: Node, factors: list, zeros: list, wide: str) -> Any:
+def matrix_product_of_integers(node: Node, factors: list, zeros: list, wide: str) -> Any:
     """lamina computes products in integers if their zero points are known. One that data determine, of the first factor, is a
     correction: (a - z) b = (a - m) b + (m - z) * sum of the rows of b, m being the middle of the type."""
     (a, b), (za, zb) = factors, zeros
@@ -271,6 +271,6 @@ def integer_product(product: Callable, terms: Callable) -> Callable:
 RULES = {
     "QuantizeLinear": quantize, "DequantizeLinear": dequantize, "QLinearConv": quantized_product(convolved, output_axis=0),
     "QLinearMatMul": quantized_product(lambda node, inputs: node.op("MatMul", inputs), output_axis=-1),
-    "MatMulInteger": integer_product(_matrix_product, lambda of_right: of_right[-2:][0]),
+    "MatMulInteger": integer_product(matrix_product_of_integers, lambda of_right: of_right[-2:][0]),
     "ConvInteger": integer_product(_convolution, lambda of_weights: math.prod(of_weights[1:])),
 }

@@ -28,7 +28,7 @@ def reduce(kind: str) -> Callable:
         if kind in _EXACT_KINDS and x.dtype in _WIDE_TYPES:
             if 0 in node.shape(x):
                 raise Unfit("a reduction of integers without elements")
-            return node.cast(rule(_Replaced(node, node.cast(x, _WIDE_TYPES[x.dtype]))), x.dtype)
+            return node.cast(rule(Replaced(node, node.cast(x, _WIDE_TYPES[x.dtype]))), x.dtype)
         node.floating(x)
         axes = node.attribute("axes", None)
         given = node.known(1) if axes is None else numpy.array(axes)
@@ -66,13 +66,13 @@ def composed(before: str, kind: str, after: str = "") -> Callable:
         if 0 in node.shape(node.tensor(0)):
             raise Unfit("a reduction without elements")
         x = node.tensor(0)
-        made = inner(_Replaced(node, node.op(before, [x]) if before else x))
+        made = inner(Replaced(node, node.op(before, [x]) if before else x))
         return node.op(after, [made]) if after else made
 
     return rule
 
 
-class _Replaced:
+class Replaced:
     """The node with another tensor as its first input."""
 
     def __init__(self, node: Node, first: Any) -> None:

@@ -183,11 +183,9 @@ def _taps_inside(node: Node, position: Any, taps_of: Callable, border: Any, exte
         position = node.op("Round", [position])
     if border is None:
         return taps_of(node, position)
-    moved = border(node, position, extent, corners)
-    if taps_of is _cubic_taps and border is _clamped:  # ONNX moves only positions beyond the outer borders of the pixels
-        low, high = _range(extent, corners)
-        moved = node.op("Select", [within(node, position, low, high), position, moved])
-    taps = taps_of(node, moved)
+    # The weights of a cubic are those of the position itself, as in PyTorch and ONNX Runtime; ONNX's evaluator moves it first.
+    is_kept = taps_of is _cubic_taps and border is _clamped
+    taps = taps_of(node, position if is_kept else border(node, position, extent, corners))
     moved = [tap._replace(place=border(node, tap.place, extent, corners)) for tap in taps]
     return [tap._replace(place=_clamped(node, node.op("Trunc", [tap.place]), extent, corners)) for tap in moved]
 

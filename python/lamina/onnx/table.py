@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from lamina.onnx import (casts, choices, einsum, elementwise, group_query_attention, indexed, matmul_nbits, microsoft,
-                         microsoft_attention, norms, quantized, recurrent, reductions, resize, sampling, shapes, spectra, windows)
+                         microsoft_attention, microsoft_quantized, norms, quantized, recurrent, reductions, resize, sampling, shapes,
+                         spectra, windows)
 
 _FAMILIES = (elementwise, casts, reductions, norms, windows, shapes, indexed, resize, choices, einsum, quantized, recurrent, sampling, spectra)
-_OF_MICROSOFT = (microsoft, microsoft_attention, group_query_attention, matmul_nbits)
+_OF_MICROSOFT = (microsoft, microsoft_attention, group_query_attention, matmul_nbits, microsoft_quantized)
 
 
 def _rules(families: tuple) -> dict:
