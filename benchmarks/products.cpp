@@ -94,6 +94,7 @@ lamina::kernel::Contraction contraction_of(const Shape& shape, DataType dtype) {
   contraction.matrices.src = matrix(shape.m, shape.k, false);
   contraction.matrices.weights = matrix(shape.k, shape.n, shape.along_k);
   contraction.matrices.dst = matrix(shape.m, shape.n, false);
+  contraction.multiplies_pairs = dtype == DataType::bf16 && lamina::cpu::host_machine().instructions.computes_in_bf16;
   return contraction;
 }
 

@@ -39,15 +39,34 @@ T element(const void* memory, const MatrixStack& matrix, int64_t first, int64_t 
 }
 
 template <typename T>
-void interpret_element(const Entry& e, bool adds, int64_t row, int64_t column) {
+T sum_in_order(const Entry& e, int64_t row, int64_t column) {
   T sum = 0;
   for (int64_t k = 0; k < e.stack.k; ++k)
     sum = std::fma(element<T>(e.src, e.stack.src, e.src_at, row, k),
                    element<T>(e.weights, e.stack.weights, e.weights_at, k, column), sum);
+  return sum;
+}
+
+template <typename T>
+void store_sum(const Entry& e, bool adds, int64_t row, int64_t column, T sum) {
   if (e.stack.has_bias) sum += element<T>(e.bias, e.stack.bias, e.bias_at, row, column);
   const MatrixStack& dst = e.stack.dst;
   if (adds) sum += element<T>(e.dst, dst, e.dst_at, row, column);
   store_from_double(dst.dtype, e.dst, e.dst_at + row * dst.row_stride + column * dst.column_stride, static_cast<double>(sum));
+}
+
+float flushed(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value; }
+
+// The chain of multiply-adds over pairs.
+float sum_of_pairs(const Entry& e, int64_t row, int64_t column) {
+  float sum = 0;
+  const auto add = [&](int64_t k) {
+    if (k >= e.stack.k) return;
+    sum = flushed(std::fma(flushed(element<float>(e.src, e.stack.src, e.src_at, row, k)),
+                           flushed(element<float>(e.weights, e.stack.weights, e.weights_at, k, column)), sum));
+  };
+  for (int64_t k = 0; k < e.stack.k; k += 2) add(k + 1), add(k);
+  return sum;
 }
 
 void interpret_integers(const Entry& e, const IntegerFactors& factors, int64_t row, int64_t column) {
@@ -125,7 +144,8 @@ std::string print(const Contraction& contraction) {
   const MatmulStack& stack = contraction.matrices;
   return join(stack.products(), " x [", stack.m, ", ", stack.k, "] ", name_of(stack.src.dtype), " by [", stack.k, ", ", stack.n,
               "] ", name_of(stack.weights.dtype), stack.has_bias ? join(", bias ", name_of(stack.bias.dtype)) : "",
-              contraction.adds ? ", added to " : ", to ", name_of(stack.dst.dtype));
+              contraction.multiplies_pairs ? ", in pairs" : "", contraction.adds ? ", added to " : ", to ",
+              name_of(stack.dst.dtype));
 }
 
 void verify(const Contraction& contraction) {
@@ -133,6 +153,9 @@ void verify(const Contraction& contraction) {
   check(stack.m >= 0 && stack.n >= 0 && stack.k >= 0, "has a negative extent", contraction);
   check(!contraction.adds || !stack.has_bias, "adds to dst and has a bias", contraction);
   check(!contraction.adds || !contraction.integers, "adds integers to dst", contraction);
+  check(!contraction.multiplies_pairs ||
+            (!contraction.integers && stack.src.dtype == DataType::bf16 && stack.weights.dtype == DataType::bf16),
+        "multiplies pairs of another type than bf16", contraction);
   if (contraction.integers) {
     const auto scales = static_cast<int64_t>(contraction.integers->scales.size());
     const Dims& strides = contraction.integers->scale_strides;
@@ -165,9 +188,11 @@ void interpret(const Contraction& contraction, const void* src, const void* weig
         if (contraction.integers)
           interpret_integers(matrices, *contraction.integers, row, column);
         else if (contraction.sum_type() == Type::f64)
-          interpret_element<double>(matrices, contraction.adds, row, column);
+          store_sum(matrices, contraction.adds, row, column, sum_in_order<double>(matrices, row, column));
         else
-          interpret_element<float>(matrices, contraction.adds, row, column);
+          store_sum(
+              matrices, contraction.adds, row, column,
+              contraction.multiplies_pairs ? sum_of_pairs(matrices, row, column) : sum_in_order<float>(matrices, row, column));
       }
     }
   }

@@ -5,6 +5,9 @@
 // in f64 if a factor is f64, else in f32, to which narrower factors are converted exactly. Then the bias is added, and the
 // result is rounded once to the type of dst.
 //
+// If factors of bf16 are multiplied in pairs, the chain takes the second entry of each pair of successive entries of k first,
+// and a factor or a sum whose magnitude is less than 2^-126 is 0: this is what instructions for such products do.
+//
 // Of integers of 8 bits, the sum is exact:
 //   dst = f32(sum of (src - its zero point) * (weights - their zero point)) * scale + bias
 #pragma once
@@ -30,10 +33,11 @@ struct Contraction {
   MatmulStack matrices;  // as few batch dims as possible
   bool adds = false;     // the result is added to dst, and there is no bias
   std::optional<IntegerFactors> integers = std::nullopt;
+  bool multiplies_pairs = false;  // of bf16; both factors have this type
 
   Type sum_type() const;
-  // Entries of k that are one element of a factor where sums are computed: pairs of integers.
-  int64_t entries() const { return integers ? 2 : 1; }
+  // Entries of k that are one element of a factor where sums are computed: pairs of integers or of bf16.
+  int64_t entries() const { return integers || multiplies_pairs ? 2 : 1; }
   int64_t elements_of_k() const { return (matrices.k + entries() - 1) / entries(); }
 };
 

@@ -101,7 +101,8 @@ const Machine& whole_host() {
       return host;
     }
     if (target.vector_bits == 0) host.instructions.scalable_bits = host_processor().scalable_bits;
-    host.instructions.rounds_to_bf16 = *target.needs_for_bf16 != '\0' && has_all(target.needs_for_bf16);
+    host.instructions.computes_in_bf16 = *target.needs_for_bf16 != '\0' && has_all(target.needs_for_bf16);
+    host.instructions.has_bf16_tiles = *target.needs_for_bf16_tiles != '\0' && has_all(target.needs_for_bf16_tiles);
     host.instructions.computes_in_f16 = *target.needs_for_f16 != '\0' && has_all(target.needs_for_f16);
     host.cpu = host_processor().name;
     host.features = host_features();

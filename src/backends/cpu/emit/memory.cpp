@@ -160,7 +160,7 @@ llvm::Value* Memory::load_vector(llvm::Value* pointer, int arg, const Lanes& lan
 // Two vectors of f32 become a whole line of 16-bit elements.
 bool Memory::stores_pairs(int index) const {
   const kernel::Arg& arg = kernel_.arg(index);
-  const bool is_small = (arg.dtype == DataType::bf16 && e_.target.rounds_to_bf16) || arg.dtype == DataType::f16;
+  const bool is_small = (arg.dtype == DataType::bf16 && e_.target.computes_in_bf16) || arg.dtype == DataType::f16;
   return e_.target->rounds_pairs && is_small && e_.width == 16 && !e_.across_rows() && arg.strides.back() == 1;
 }
 

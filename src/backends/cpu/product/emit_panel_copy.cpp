@@ -53,7 +53,7 @@ class CopyEmitter {
   }
 
   void emit_rows() {
-    if (is_of_integers() && !copy_.is_paired) return emit_pairs_of_rows();
+    if (copy_.joins_rows || (is_of_integers() && !copy_.is_paired)) return emit_pairs_of_rows();
     const int64_t read_bytes = copy_.vectors * f_.lanes * from_bytes_;
     f_.repeat(f_.arg(3), {f_.arg(0), f_.arg(2)}, [&](const Values& state) {
       for (int64_t byte = 0; copy_.bytes_ahead > 0 && byte < read_bytes; byte += kLine)
@@ -66,7 +66,7 @@ class CopyEmitter {
 
   // The entries of a pair are in two rows.
   void emit_pairs_of_rows() {
-    const int64_t read_bytes = copy_.vectors * f_.lanes;
+    const int64_t entry_bytes = bytes_of(copy_.from, 1), read_bytes = copy_.vectors * f_.lanes * entry_bytes;
     llvm::Value* const stride = f_.arg(1);
     f_.repeat(f_.arg(3), {f_.arg(0), f_.arg(2)}, [&](const Values& state) {
       llvm::Value* const second = f_.at(state[0], stride);
@@ -75,8 +75,11 @@ class CopyEmitter {
           f_.prefetch(f_.at(row, f_.i64(copy_.bytes_ahead + byte)));
       }
       for (int64_t i = 0; i < copy_.vectors * f_.lanes; i += f_.lanes) {
-        llvm::Value* const pairs = pairs_of_rows(f_, f_.at(state[0], f_.i64(i)), f_.at(second, f_.i64(i)));
-        store(converted(pairs), f_.at(state[1], f_.i64(i * to_bytes_)));
+        llvm::Value *const first_at = f_.at(state[0], f_.i64(i * entry_bytes)), *const second_at =
+                                                                                    f_.at(second, f_.i64(i * entry_bytes));
+        llvm::Value* const joined =
+            copy_.joins_rows ? words_of_rows(f_, first_at, second_at) : converted(pairs_of_rows(f_, first_at, second_at));
+        store(joined, f_.at(state[1], f_.i64(i * to_bytes_)));
       }
       return Values{f_.at(second, stride), f_.at(state[1], f_.i64(row_bytes_))};
     });
@@ -151,7 +154,10 @@ void emit_panel_copy(llvm::Module& module, const std::string& symbol, const Pane
 
 std::string describe(const PanelCopy& copy) {
   return join("panel along ", copy.along_k ? "k" : "columns", " of ", copy.vectors, " vectors of ", copy.vector_bits, " bits, ",
-              name_of(copy.from), " from ", copy.zero_point, " to ", name_of(copy.to), copy.is_paired ? ", in pairs" : "",
+              name_of(copy.from), " from ", copy.zero_point, " to ", name_of(copy.to),
+              copy.is_paired    ? ", in pairs"
+              : copy.joins_rows ? ", joins rows"
+                                : "",
               ", prefetches ", copy.bytes_ahead, " bytes ahead");
 }
 

@@ -134,11 +134,14 @@ class TileEmitter {
   }
 
   llvm::Value* weights_at(llvm::Value* pointer) {
+    if (tile_.multiplies_pairs && tile_.weights == DataType::bf16)
+      return words_of_rows(f_, pointer, f_.at(pointer, f_.b.CreateSDiv(weights_k_, f_.i64(2))));
     if (!is_byte_integer(tile_.weights)) return f_.load_converted(tile_.weights, f_.vector, pointer);
     return words_of_pairs(f_, tile_.weights, tile_.zero_point, load_pairs(f_, f_.vector, pointer));
   }
   llvm::Value* added(llvm::Value* sum, llvm::Value* factor, llvm::Value* weights) {
     if (tile_.type == kernel::Type::s32) return add_products_of_pairs(f_, sum, factor, weights);
+    if (tile_.multiplies_pairs) return add_products_of_bf16_pairs(f_, sum, factor, weights);
     return f_.b.CreateIntrinsic(llvm::Intrinsic::fma, {f_.vector}, {factor, weights, sum});
   }
 
@@ -159,7 +162,7 @@ std::string describe(const ProductTile& tile) {
               kernel::name_of(tile.type), ", weights ", name_of(tile.weights),
               tile.zero_point == 0 ? "" : join(" from ", tile.zero_point),
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
-              tile.along_k ? ", weights along k" : "",
+              tile.multiplies_pairs ? ", in pairs" : "", tile.along_k ? ", weights along k" : "",
               tile.bytes_ahead == 0 ? "" : join(", prefetches ", tile.bytes_ahead, " bytes ahead"),
               tile.has_pointers ? ", rows by pointers" : "",
               tile.groups.columns == 0 ? "" : join(", groups of ", tile.groups.columns, ", ", tile.groups.step, " apart"));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/product/emit_product.h"
+#include "backends/cpu/product/integer_pairs.h"
 #include "backends/cpu/product/product_function.h"
 #include "backends/cpu/vector/transpose.h"
 
@@ -108,7 +109,10 @@ class TileAlongKEmitter {
       llvm::Value* const element = f_.load(f_.scalar, f_.at(src, src_rows_[static_cast<size_t>(row)]));
       llvm::Value* const factor = f_.b.CreateVectorSplat(static_cast<unsigned>(f_.lanes), element);
       llvm::Value*& sum = sums[static_cast<size_t>(row)];
-      sum = f_.b.CreateIntrinsic(llvm::Intrinsic::fma, {f_.vector}, {factor, weights, sum});
+      if (tile_.multiplies_pairs)
+        sum = add_products_of_bf16_pairs(f_, sum, factor, weights);
+      else
+        sum = f_.b.CreateIntrinsic(llvm::Intrinsic::fma, {f_.vector}, {factor, weights, sum});
     }
   }
 

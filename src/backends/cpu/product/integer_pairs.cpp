@@ -36,6 +36,17 @@ llvm::Value* words_of_pairs(ProductFunction& f, DataType dtype, int32_t zero_poi
   return f.b.CreateBitCast(without_zero_point(f, dtype, zero_point, bytes), shaped(pairs->getType(), f.b.getInt32Ty()));
 }
 
+llvm::Value* words_of_rows(ProductFunction& f, llvm::Value* first, llvm::Value* second) {
+  llvm::Type *const halves = shaped(f.vector, f.b.getInt16Ty()), *const words = shaped(f.vector, f.b.getInt32Ty());
+  const auto load = [&](llvm::Value* row) { return f.b.CreateZExt(f.b.CreateAlignedLoad(halves, row, llvm::Align(2)), words); };
+  llvm::Value* const low = load(first);
+  return f.b.CreateBitCast(f.b.CreateOr(low, f.b.CreateShl(load(second), kHalf)), f.vector);
+}
+
+llvm::Value* add_products_of_bf16_pairs(ProductFunction& f, llvm::Value* sum, llvm::Value* first, llvm::Value* second) {
+  return f.instructions.target->hooks->add_products_of_bf16_pairs(f.b, sum, first, second);
+}
+
 llvm::Value* add_products_of_pairs(ProductFunction& f, llvm::Value* sum, llvm::Value* first, llvm::Value* second) {
   const TargetHooks* const hooks = f.instructions.target->hooks;
   if (hooks != nullptr && hooks->add_products_of_pairs != nullptr) {

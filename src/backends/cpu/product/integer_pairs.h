@@ -1,5 +1,5 @@
-// Pairs of integers: how products of u8 and s8 are summed exactly. Two successive entries of k are two integers of 16 bits in a
-// word of 32 bits, from which their zero points are subtracted.
+// Pairs of successive entries of k in words of 32 bits. Of u8 and s8, whose products are summed exactly: two integers of 16
+// bits, from which their zero points are subtracted. Of bf16: as they are.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +22,11 @@ llvm::Value* words_of_pairs(ProductFunction& f, DataType dtype, int32_t zero_poi
 
 // Of words: sum + the two products.
 llvm::Value* add_products_of_pairs(ProductFunction& f, llvm::Value* sum, llvm::Value* first, llvm::Value* second);
+
+// Words of bf16 from two rows, as f32.
+llvm::Value* words_of_rows(ProductFunction& f, llvm::Value* first, llvm::Value* second);
+
+// Likewise, for words of bf16 as f32.
+llvm::Value* add_products_of_bf16_pairs(ProductFunction& f, llvm::Value* sum, llvm::Value* first, llvm::Value* second);
 
 }  // namespace lamina::cpu

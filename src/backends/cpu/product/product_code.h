@@ -25,14 +25,18 @@ struct ColumnGroups {
 //
 // Sums of s32 take pairs of successive entries of k at a time: a word of 32 bits with two integers of 16 bits is then one
 // element of src and of a panel, or a pair of u8 or s8 in a panel of these. There is no bias.
+//
+// Pairs of bf16 are words in the same way; their type in the panel is f32, which is as wide. Weights of bf16 that stay in place
+// are joined by the tile from two rows, which are half of `weights_k` apart.
 struct ProductTile {
   kernel::Type type = kernel::Type::f32;  // of the sums and dst, and of src and the bias: f32, f64 or s32
   DataType weights = DataType::f32;       // in the panel; the tile converts them to `type`
   int32_t zero_point = 0;                 // of weights of u8 or s8
   int vector_bits = 512;
   int rows = 1, vectors = 1;
-  int last_lanes = 0;       // dst and the bias have only these first columns of the last vector; 0: all
-  int64_t bytes_ahead = 0;  // prefetches this far behind the weights that it reads; 0: not
+  int last_lanes = 0;             // dst and the bias have only these first columns of the last vector; 0: all
+  bool multiplies_pairs = false;  // of bf16
+  int64_t bytes_ahead = 0;        // prefetches this far behind the weights that it reads; 0: not
   // Weights are contiguous along k, as wide as the sums or half as wide: the tile transposes them. It has one vector and no
   // pointers.
   bool along_k = false;
@@ -63,11 +67,13 @@ std::string describe(const ProductTile& tile);
 using PanelCopyFunction = void (*)(const void* from, int64_t stride, void* to, int64_t count);
 
 //
-// `count` entries of u8 or s8 are pairs. To s32 means to words of two integers of 16 bits, without the zero point.
+// `count` entries of u8 or s8 are pairs. To s32 means to words of two integers of 16 bits, without the zero point. From bf16
+// with `joins_rows` means to words of two entries from two rows, and `count` is that of words.
 struct PanelCopy {
   DataType from = DataType::f32, to = DataType::f32;  // the same; or a narrower float to f32; or u8 or s8 to s32
   int32_t zero_point = 0;                             // of u8 or s8
   bool is_paired = false;                             // rows of `from` have pairs
+  bool joins_rows = false;                            // of bf16
   int vector_bits = 512;
   int vectors = 1;
   bool along_k = true;

@@ -169,7 +169,7 @@ class ProductFunction {
   llvm::Value* element_at(llvm::Value* pointer, int number) {
     return b.CreateConstGEP1_64(scalar, pointer, static_cast<uint64_t>(number));
   }
-  llvm::Align alignment() const { return llvm::Align(scalar->getPrimitiveSizeInBits() / 8); }
+  static llvm::Align alignment() { return llvm::Align(2); }  // a word may be a pair of bf16
   static llvm::Align alignment_of(DataType dtype) { return llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1))); }
   llvm::Type* storage_for(DataType dtype, llvm::Type* type) {
     llvm::Type* const element = storage_type(b.getContext(), dtype);

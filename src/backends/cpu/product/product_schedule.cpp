@@ -44,8 +44,11 @@ std::vector<int> rows_of(const ProductContext& context, const ProductSchedule& s
   return counts;
 }
 
-// Register tiles read src in the type of the sums.
-bool converts_rows(const Contraction& c) { return bytes_of(c.matrices.src.dtype, 1) != bytes_of_sum(c); }
+// Register tiles read src in the type of the sums, or pairs that are words already.
+bool converts_rows(const Contraction& c) {
+  if (c.multiplies_pairs) return c.matrices.src.column_stride != 1 || c.matrices.k % 2 != 0;
+  return bytes_of(c.matrices.src.dtype, 1) != bytes_of_sum(c);
+}
 
 std::vector<bool> row_copies(const Contraction& c) {
   return converts_rows(c) ? candidates::only(true) : candidates::may_be(true);
@@ -53,7 +56,8 @@ std::vector<bool> row_copies(const Contraction& c) {
 
 // Register tiles convert the weights of few rows, which are used once or twice.
 bool converts_in_tiles(const Contraction& c, const ProductSchedule& s) {
-  return bytes_of(c.matrices.weights.dtype, 1) != bytes_of_sum(c) && c.matrices.m <= s.rows * product_tuning::kTilesThatConvert;
+  return !c.multiplies_pairs && bytes_of(c.matrices.weights.dtype, 1) != bytes_of_sum(c) &&
+         c.matrices.m <= s.rows * product_tuning::kTilesThatConvert;
 }
 
 bool is_along_k(const Contraction& c) { return c.matrices.weights.row_stride == 1 && c.matrices.weights.column_stride != 1; }
@@ -63,9 +67,9 @@ int64_t most_rows_along_k(const Contraction& c, const Machine& machine, const Pr
   return machine.instructions->registers - 2 - s.vector_bits / (8 * bytes_of_sum(c));
 }
 
-// The two rows of a pair of integers are joined by a copy.
+// The two rows of a pair of integers are joined by a copy, and the last entry of an odd k gets another one.
 bool may_read_in_place(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
-  if (c.integers) return false;
+  if (c.integers || (c.multiplies_pairs && c.matrices.k % 2 != 0)) return false;
   return c.matrices.weights.column_stride == 1 ||
          (is_along_k(c) && s.vectors == 1 && s.rows <= most_rows_along_k(c, machine, s));
 }
@@ -160,7 +164,7 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
   s.vectors = static_cast<int>(std::min<int64_t>(product_tuning::kLeastVectors, vectors_of_dst(c, s)));
   s.rows = static_cast<int>(even_block(c.matrices.m, most_rows(machine, product_tuning::kLeastVectors), 1));
   s.row_block = c.matrices.m;
-  s.copies_panels = c.integers.has_value() || c.matrices.weights.column_stride != 1;
+  s.copies_panels = is_along_k(c) || !may_read_in_place(c, machine, s);
   s.prefetches = true;
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
   const int64_t columns = panel_columns(c, s);
@@ -171,9 +175,10 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
 
 // One tile of rows whose weights are transposed in registers, where they are contiguous along k.
 bool choose_transposing(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
-  if (!is_along_k(c) || c.integers || c.matrices.m > most_rows_along_k(c, machine, s)) return false;
+  if (!is_along_k(c) || c.matrices.m > most_rows_along_k(c, machine, s)) return false;
   s.vectors = 1;
   s.rows = static_cast<int>(c.matrices.m);
+  if (!may_read_in_place(c, machine, s)) return false;
   s.row_block = c.matrices.m;
   s.copies_panels = false;
   s.prefetches = true;

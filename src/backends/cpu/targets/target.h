@@ -35,8 +35,9 @@ struct Target {
   const char* needs = "";
   const char* plain_cpu = nullptr;  // for code for all machines with this target; null: the architecture's
   bool names_processor = false;     // code is for the processor and its features, not for all machines with the target
-  // features for rounding to bf16, or computing in f16; "": no machine of this target has them
+  // features for instructions of bf16, for such of whole tiles, or for computing in f16; "": no machine of this target has them
   const char* needs_for_bf16 = "";
+  const char* needs_for_bf16_tiles = "";
   const char* needs_for_f16 = "";
   int vector_bits = 128;  // 0: the machine's length (Instructions::scalable_bits)
 
@@ -78,8 +79,9 @@ const Target* find(const Architecture& architecture, std::string_view name);
 struct Instructions {
   const Architecture* architecture = &targets::x86_64;
   const Target* target = &targets::generic;
-  int scalable_bits = 0;        // of a vector, if the target leaves the length to the machine
-  bool rounds_to_bf16 = false;  // f32 to bf16 in one instruction
+  int scalable_bits = 0;          // of a vector, if the target leaves the length to the machine
+  bool computes_in_bf16 = false;  // rounds f32 to bf16 in one instruction, and multiplies and adds pairs of bf16
+  bool has_bf16_tiles = false;    // multiplies matrices of bf16 in instructions of their own, for which no code is generated
   bool computes_in_f16 = false;
   bool operator==(const Instructions&) const = default;
 
@@ -88,7 +90,7 @@ struct Instructions {
 
 int vector_bits(const Instructions& instructions);
 
-// For keys and messages: "sve of 256 bits, rounds to bf16".
+// For keys and messages: "sve of 256 bits, computes in bf16".
 std::string describe(const Instructions& instructions);
 
 }  // namespace lamina::cpu

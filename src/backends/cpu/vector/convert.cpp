@@ -29,7 +29,7 @@ Value* by_integers(const FloatLanes& l, DataType type, Value* value) {
 
 // Uses the machine's rounding if it has one for vectors of this type.
 Value* bf16_from_float(Builder& b, const FloatLanes& l, Value* value, const Instructions& target) {
-  if (!target.rounds_to_bf16) return by_integers(l, DataType::bf16, value);
+  if (!target.computes_in_bf16) return by_integers(l, DataType::bf16, value);
   const auto [bits, is_wrong] = target->hooks->round_to_bf16(b, value);
   if (bits == nullptr) return by_integers(l, DataType::bf16, value);
   if (is_wrong == nullptr) return bits;

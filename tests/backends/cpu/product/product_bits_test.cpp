@@ -194,6 +194,41 @@ TEST_P(ProductBits, KeepSumsOfNarrowTypesBetweenBlocksOfK) {
   }
 }
 
+TEST_P(ProductBits, AreThoseOfTheChainOverPairsOfBf16) {
+  if (!machine_.instructions.computes_in_bf16) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
+  const std::vector<DataType> types{DataType::bf16, DataType::f16, DataType::f32};
+  for (int layout = 0; layout < 16; ++layout) {
+    const Layout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
+    for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{
+             {1, 70, 150}, {1, 2, 1}, {1, 1, 16}, {3, 64, 48}, {5, 41, 37}, {16, 130, 33}, {19, 131, 70}, {40, 68, 32}}) {
+      Contraction c = contraction_of(m, k, n, DataType::bf16, of, {2}, random_() % 2 == 0);
+      c.multiplies_pairs = true;
+      c.matrices.dst.dtype = types[random_() % 3];
+      c.matrices.has_bias = random_() % 2 == 0;
+      c.matrices.bias = {m, n, static_cast<int64_t>(random_() % 2) * n, 1, {0}, types[random_() % 3]};
+      expect_chain(c, 5);
+    }
+  }
+  Contraction added = contraction_of(20, 701, 37, DataType::bf16, {});
+  added.matrices.dst.dtype = DataType::f32;
+  added.multiplies_pairs = added.adds = true;
+  expect_chain(added);
+}
+
+// Numbers below 2^-126 count as zeros, in factors and in sums.
+TEST_P(ProductBits, OfPairsFlushSmallNumbers) {
+  if (!machine_.instructions.computes_in_bf16) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
+  Contraction c = contraction_of(2, 64, 32, DataType::bf16, {});
+  c.matrices.dst.dtype = DataType::f32;
+  c.multiplies_pairs = true;
+  Data data(c, random_);
+  for (int64_t i = 0; i < 2 * 64; ++i)
+    store_from_double(DataType::bf16, data.src.data(), i, static_cast<double>(i % 5 - 2) * (i < 64 ? 0.5e-38 : 1.5e-38));
+  kernel::interpret(c, data.src.data(), data.weights.data(), nullptr, data.expected.data());
+  const ProductSchedule schedule = cpu::choose_product_schedule(c, machine_, {2});
+  EXPECT_TRUE(result_of(c, data, machine_, schedule, 1, false) == data.expected) << describe(schedule);
+}
+
 TEST_P(ProductBits, OfNarrowTypesIncludeWhatTheyAreAddedTo) {
   Contraction c = contraction_of(20, 700, 37, DataType::bf16, {});
   c.matrices.dst.dtype = DataType::f32;

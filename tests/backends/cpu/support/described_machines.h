@@ -23,7 +23,7 @@ struct DescribedMachine {
 // AMD EPYC, fourth generation: AVX-512 with conversions to bf16, without f16 arithmetic.
 inline DescribedMachine epyc() {
   return {"epyc",
-          {.instructions = {.target = &cpu::targets::avx512, .rounds_to_bf16 = true},
+          {.instructions = {.target = &cpu::targets::avx512, .computes_in_bf16 = true},
            .cpu = "znver4",
            .features = "",
            .caches = {.first = 32 << 10, .second = 1 << 20},
@@ -33,7 +33,7 @@ inline DescribedMachine epyc() {
 // Intel Xeon, Sapphire Rapids: larger caches, and f16 arithmetic.
 inline DescribedMachine xeon() {
   return {"xeon",
-          {.instructions = {.target = &cpu::targets::avx512, .rounds_to_bf16 = true, .computes_in_f16 = true},
+          {.instructions = {.target = &cpu::targets::avx512, .computes_in_bf16 = true, .computes_in_f16 = true},
            .cpu = "sapphirerapids",
            .features = "",
            .caches = {.first = 48 << 10, .second = 2 << 20},

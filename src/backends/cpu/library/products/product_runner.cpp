@@ -15,6 +15,11 @@ constexpr size_t kLine = 64;
 
 size_t whole_lines(int64_t bytes) { return (static_cast<size_t>(bytes) + kLine - 1) / kLine * kLine; }
 
+// Of a panel in place. Pairs of bf16 in panels are words.
+DataType type_in_place(const kernel::Contraction& contraction) {
+  return contraction.multiplies_pairs ? DataType::f32 : contraction.matrices.weights.dtype;
+}
+
 DataType storage_of(kernel::Type sums) {
   return sums == kernel::Type::f64 ? DataType::f64 : sums == kernel::Type::s32 ? DataType::s32 : DataType::f32;
 }
@@ -62,8 +67,8 @@ ProductRunner::ProductRunner(kernel::Contraction contraction, const Machine& mac
       row_source_(rows),
       sum_type_(storage_of(contraction_.sum_type())),
       bias_type_(contraction_.integers ? DataType::f32 : sum_type_),
-      panel_type_(schedule_.copies_panels ? sum_type_ : stack_.weights.dtype),
-      copied_type_(weights_.are_packed_ahead ? stack_.weights.dtype : panel_type_),
+      panel_type_(schedule_.copies_panels ? sum_type_ : type_in_place(contraction_)),
+      copied_type_(weights_.are_packed_ahead ? type_in_place(contraction_) : panel_type_),
       k_(contraction_.elements_of_k()),
       entries_(contraction_.entries()),
       sum_bytes_(bytes_of(sum_type_, 1)),
@@ -93,7 +98,8 @@ void ProductRunner::check_types() const {
     const bool is_integer = contraction_.integers && is_byte_integer(matrix->dtype);
     LAMINA_CHECK(is_integer || is_wide == (matrix->dtype == DataType::f64), kernel::print(contraction_));
   }
-  LAMINA_CHECK(stack_.src.dtype == sum_type_ || schedule_.copies_rows, kernel::print(contraction_));
+  LAMINA_CHECK(stack_.src.dtype == sum_type_ || schedule_.copies_rows || contraction_.multiplies_pairs,
+               kernel::print(contraction_));
   LAMINA_CHECK(groups().columns == 0 || (finds_rows() && weights_.source == nullptr), kernel::print(contraction_));
   LAMINA_CHECK(!transposes() || !finds_rows(), kernel::print(contraction_));
   LAMINA_CHECK(!finds_rows() || schedule_.k_block % row_source_->part() == 0, kernel::print(contraction_));
@@ -108,8 +114,12 @@ void ProductRunner::compile_copies() {
     scale_out_ = ScaledCopy(stack_.dst.dtype, contraction_.integers->scales.size() == 1, machine_, bits);
     return;
   }
-  copy_src_ = MatrixCopy(stack_.src.dtype, sum_type_, machine_, bits);
-  copy_weights_ = MatrixCopy(stack_.weights.dtype, copied_type_, machine_, bits);
+  if (contraction_.multiplies_pairs) {
+    copy_src_ = MatrixCopy(stack_.src.dtype, stack_.src.dtype, machine_, bits);
+  } else {
+    copy_src_ = MatrixCopy(stack_.src.dtype, sum_type_, machine_, bits);
+    copy_weights_ = MatrixCopy(stack_.weights.dtype, copied_type_, machine_, bits);
+  }
   copy_in_ = MatrixCopy(sum_type_, sum_type_, machine_, bits);
   copy_out_ = MatrixCopy(sum_type_, stack_.dst.dtype, machine_, bits);
 }
@@ -183,9 +193,10 @@ void ProductRunner::compile(PanelCode& code, int64_t columns) const {
 
 void ProductRunner::compile_panel_copies(PanelCode& code, int vectors) const {
   const bool along_k = stack_.weights.row_stride == 1 && stack_.weights.column_stride != 1;
-  PanelCopy copy{.from = stack_.weights.dtype,
+  PanelCopy copy{.from = along_k ? type_in_place(contraction_) : stack_.weights.dtype,
                  .to = copied_type_,
                  .zero_point = contraction_.integers ? contraction_.integers->weights_zero_point : 0,
+                 .joins_rows = contraction_.multiplies_pairs && !along_k,
                  .vector_bits = schedule_.vector_bits,
                  .vectors = vectors,
                  .along_k = along_k,
@@ -201,12 +212,13 @@ void ProductRunner::compile_tile(PanelCode& code, int64_t rows) const {
   CompiledCode& tile = code.tiles[static_cast<size_t>(rows)];
   if (tile.memory != nullptr) return;
   const ProductTile of_floats{.type = contraction_.sum_type(),
-                              .weights = panel_type_,
+                              .weights = joins_rows(code) ? stack_.weights.dtype : panel_type_,
                               .zero_point = contraction_.integers ? contraction_.integers->weights_zero_point : 0,
                               .vector_bits = schedule_.vector_bits,
                               .rows = static_cast<int>(rows),
                               .vectors = static_cast<int>(code.columns * schedule_.vectors / columns_),
                               .last_lanes = code.last_lanes,
+                              .multiplies_pairs = contraction_.multiplies_pairs,
                               .bytes_ahead = bytes_ahead(),
                               .along_k = transposes() && code.last_lanes == 0,
                               .has_pointers = finds_rows(),
@@ -326,6 +338,7 @@ ProductRunner::Panel ProductRunner::panel_of(const Unit& unit, int64_t column, i
     panel.weights += column * packed_k * entries_ * weights_bytes_ + unit.first_k * panel.to_next_k;
   } else {
     panel.weights += unit.first_k * entries_ * panel.to_next_k + column * stack_.weights.column_stride * weights_bytes_;
+    panel.to_next_k *= entries_;
     if (transposes()) panel.to_next_k = stack_.weights.column_stride * weights_bytes_;
   }
   return panel;
@@ -365,7 +378,8 @@ int64_t ProductRunner::entries_of(const Unit& unit) const {
 }
 
 ProductRunner::Rows ProductRunner::at(const Unit& unit, const Rows& rows, int64_t slot) const {
-  if (!schedule_.copies_rows && !finds_rows()) return rows;
+  if (!schedule_.copies_rows && !finds_rows())
+    return {rows.first, rows.count, rows.src, rows.to_next_row, rows.to_next_k * entries_};
   return {rows.first, rows.count, unit.rows + slot * static_cast<int64_t>(rows_bytes_), copied_row_bytes_,
           finds_rows() ? row_source_->to_next_k() : sum_bytes_};
 }
@@ -376,6 +390,12 @@ int64_t ProductRunner::bytes_ahead() const {
   if (weights_.are_packed_ahead) return copied_type_ == panel_type_ ? product_tuning::kBytesOfPanelAhead : 0;
   if (schedule_.copies_panels) return 0;
   return transposes() ? product_tuning::kBytesAlongK : std::max(columns_ * weights_bytes_, product_tuning::kBytesAlongColumns);
+}
+
+// Whether tiles with this code join pairs of bf16 from rows of weights in place.
+bool ProductRunner::joins_rows(const PanelCode& code) const {
+  const bool is_in_place = !weights_.are_packed_ahead && !schedule_.copies_panels && code.last_lanes == 0;
+  return contraction_.multiplies_pairs && is_in_place && !transposes();
 }
 
 // Weights in place that are contiguous along k.
@@ -423,21 +443,27 @@ void ProductRunner::copy_panel(const char* from, int64_t columns, int64_t entrie
   }
   const int64_t bytes = element_bytes(copied_type_), rest = entries - copied * entries_;
   to += copied * code.columns * bytes;
-  if (columns < code.columns) std::memset(to, 0, static_cast<size_t>((rest + entries_ - 1) / entries_ * code.columns * bytes));
+  if (columns < code.columns || contraction_.multiplies_pairs)
+    std::memset(to, 0, static_cast<size_t>((rest + entries_ - 1) / entries_ * code.columns * bytes));
   from += copied * entries_ * steps.row;
-  if (contraction_.integers) return copy_pairs(from, columns, rest, to);
+  if (entries_ > 1) return copy_pairs(from, columns, rest, to);
   copy_weights_(from, steps, to, {code.columns * bytes, bytes}, rest, columns);
 }
 
 // One by one.
 void ProductRunner::copy_pairs(const char* from, int64_t columns, int64_t entries, char* to) const {
-  const Steps steps{stack_.weights.row_stride, stack_.weights.column_stride};
+  const Steps steps{stack_.weights.row_stride * weights_bytes_, stack_.weights.column_stride * weights_bytes_};
   const int64_t width = code_of(columns).columns;
   const bool is_signed = stack_.weights.dtype == DataType::s8;
   for (int64_t i = 0; i < entries; ++i) {
     for (int64_t column = 0; column < columns; ++column) {
-      const char byte = from[i * steps.row + column * steps.column];
+      const char* const entry = from + i * steps.row + column * steps.column;
+      const char byte = *entry;
       const int64_t place = (i / entries_ * width + column) * entries_ + i % entries_;
+      if (contraction_.multiplies_pairs) {
+        std::memcpy(to + place * weights_bytes_, entry, sizeof(uint16_t));
+        continue;
+      }
       if (copied_type_ != sum_type_) {
         to[place] = byte;
         continue;
@@ -446,7 +472,7 @@ void ProductRunner::copy_pairs(const char* from, int64_t columns, int64_t entrie
       const auto half = static_cast<int16_t>(value - contraction_.integers->weights_zero_point);
       std::memcpy(to + place * int64_t{sizeof(half)}, &half, sizeof(half));
     }
-    // The other integer of a last pair is multiplied by 0.
+    // The other entry of a last pair is multiplied by 0.
   }
 }
 

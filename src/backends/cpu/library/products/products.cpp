@@ -1,4 +1,5 @@
-// MatMul by generated code: f32 and f64, and weights of 4 and 8 bits, which it dequantises; bf16 and f16, which it converts,
+// MatMul by generated code: f32 and f64, and weights of 4 and 8 bits, which it dequantises; bf16 in pairs where there are
+// instructions for them; bf16 and f16, which it converts,
 // and integers of 8 bits, where no library multiplies them fast and exactly.
 #include <algorithm>
 #include <functional>
@@ -146,16 +147,31 @@ std::unique_ptr<const Primitive> product(const kernel::LibraryStep& step, const 
   return std::make_unique<Product>(kernel::contraction_of(step), step.inputs.size(), use);
 }
 
+// Factors of bf16, by instructions for pairs of them.
+bool multiplies_pairs(const kernel::LibraryStep& step) {
+  const bool are_bf16 = step.inputs[0].dtype == DataType::bf16 && step.inputs[1].dtype == DataType::bf16;
+  return !step.quantized && are_bf16 && host_machine().instructions.computes_in_bf16;
+}
+
 std::unique_ptr<const Primitive> converted_product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
   const auto is_converted = [](DataType dtype) { return dtype == DataType::f32 || is_narrow(dtype); };
   if (step.post_ops || (!step.quantized && !all_tensors(step, is_converted))) return nullptr;
-  return std::make_unique<Product>(kernel::contraction_of(step), step.inputs.size(), use);
+  Contraction contraction = kernel::contraction_of(step);
+  contraction.multiplies_pairs = multiplies_pairs(step);
+  return std::make_unique<Product>(std::move(contraction), step.inputs.size(), use);
+}
+
+// Machines with instructions for tiles of bf16 multiply faster by oneDNN.
+std::unique_ptr<const Primitive> product_of_pairs(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  if (step.dequantized || !multiplies_pairs(step) || host_machine().instructions.has_bf16_tiles) return nullptr;
+  return converted_product(step, use);
 }
 
 }  // namespace
 
 std::vector<LibraryOp> product_ops() {
   return {{.kind = OpKind::MatMul, .compile = product, .is_fast_in = is_as_wide_as_sums, .dequantizes_weights = true},
+          {.kind = OpKind::MatMul, .compile = product_of_pairs, .is_fast_in = [](DataType) { return false; }},
           {.kind = OpKind::GroupedMatMul, .compile = grouped_product}};
 }
 

@@ -107,6 +107,16 @@ TargetHooks::Rounded round_to_bf16(Builder& b, Value* x) {
   return {rounded, is_no_bf16(b, x)};
 }
 
+Value* add_products_of_bf16_pairs(Builder& b, Value* sum, Value* first, Value* second) {
+  const unsigned lanes = bits_of_vector(sum) / 32;
+  auto* const pairs = llvm::FixedVectorType::get(b.getBFloatTy(), 2 * lanes);
+  const auto multiply_add = lanes == 4   ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128
+                            : lanes == 8 ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256
+                                         : llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512;
+  Value* const factor = b.CreateBitCast(first, pairs);
+  return b.CreateIntrinsic(multiply_add, {}, {sum, factor, b.CreateBitCast(second, pairs)});
+}
+
 // ---- bytes
 
 // The conversion returns the smallest s32 for values below its range, and packing saturates at both ends, so only NaN and
@@ -148,6 +158,7 @@ constexpr TargetHooks kHooks{.scale_by_power = scale_by_power,
                              .round_to_bf16 = round_to_bf16,
                              .pack_bytes = pack_bytes,
                              .add_products_of_pairs = targets::add_products_of_pairs,
+                             .add_products_of_bf16_pairs = add_products_of_bf16_pairs,
                              .join_lines = join_lines};
 
 }  // namespace
@@ -160,6 +171,7 @@ constinit const Target targets::avx512{.name = "avx512",
                                        .plain_cpu = "x86-64-v4",
                                        .names_processor = true,
                                        .needs_for_bf16 = "avx512bf16",
+                                       .needs_for_bf16_tiles = "amx-bf16",
                                        .needs_for_f16 = "avx512fp16",
                                        .vector_bits = 512,
                                        .rounds_to_integer = true,
