@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Times the generation of tokens by a Llama with random weights and a static cache: eager, inductor and lamina, in turns.
 
-    decode.py [--width N] [--layers N] [--heads N] [--shared N] [--hidden N] [--lengths N,N,...] [--dtype bf16|f32]
-              [--contenders NAME,NAME,...] [--rounds R] [--seconds S] [--smoke]
+    decode.py [--width N] [--layers N] [--heads N] [--shared N] [--hidden N] [--lengths N,N,...] [--tokens N]
+              [--dtype bf16|f32] [--contenders NAME,NAME,...] [--rounds R] [--seconds S] [--smoke]
 
 The default shape is that of a Llama of 1B parameters; --width 4096 --layers 1 --hidden 14336 is a block of an 8B one. A call
-makes one token with a cache of the given length that is full but for the last entry. Tokens per second, medians of R rounds
-of S seconds, and the fraction of what reading all weights and the cache once would allow, at the bandwidth measured by a sum:
+makes one token with a cache of the given length that is full but for the last entry; with --tokens N it reads the last N tokens
+of a prompt at once. Tokens per second, medians of R rounds of S seconds, and the fraction of what reading all weights and the cache
+once would allow, at the bandwidth measured by a sum:
   eager     PyTorch
   inductor  torch.compile's default, if it finds a C++ compiler
   lamina    torch.compile(backend="lamina")
@@ -52,7 +53,7 @@ class Model(nn.Module):
 
     def forward(self, x, cache, position):
         places = torch.arange(cache[0].shape[2])
-        mask = (places <= position)[None, None, None, :]
+        mask = (places[None, :] <= position[:, None])[None, None]
         for i, block in enumerate(self.blocks):
             x = block(x, cache[2 * i], cache[2 * i + 1], position, mask)
         return x
@@ -100,7 +101,7 @@ def measure(args, model, functions, length, bandwidth):
     size = args.width // args.heads
     cache = [torch.randn(1, args.shared, length, size).to(dtype) for _ in range(2 * args.layers)]
     caches = {name: [tensor.clone() for tensor in cache] for name in functions}
-    x, position = torch.randn(1, 1, args.width).to(dtype), torch.tensor([length - 1])
+    x, position = torch.randn(1, args.tokens, args.width).to(dtype), torch.arange(length - args.tokens, length)
     with torch.no_grad():
         results = {name: f(x, caches[name], position) for name, f in functions.items()}
         calls = {name: (lambda f=f, cache=caches[name]: f(x, cache, position)) for name, f in functions.items()}
@@ -108,7 +109,7 @@ def measure(args, model, functions, length, bandwidth):
     least = sum(t.numel() * t.element_size() for t in [*model.parameters(), *cache]) / bandwidth
     reference = next(iter(results.values())).float()
     print(f"cache of {length}: " + "; ".join(
-        f"{name} {1 / times[name]:.2f} tokens/s, {least / times[name]:.2f} of reading"
+        f"{name} {args.tokens / times[name]:.2f} tokens/s, {least / times[name]:.2f} of reading"
         f", apart {((results[name].float() - reference).norm() / reference.norm()).item():.1e}" for name in functions), flush=True)
 
 
@@ -117,6 +118,7 @@ def arguments():
     for name, value in {"width": 2048, "layers": 16, "heads": 32, "shared": 8, "hidden": 8192}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--lengths", default="128,1024,4096")
+    parser.add_argument("--tokens", type=int, default=1)
     parser.add_argument("--dtype", choices=("bf16", "f32"), default="bf16")
     parser.add_argument("--contenders", default="eager,inductor,lamina,frozen")
     parser.add_argument("--rounds", type=int, default=3)
@@ -126,6 +128,9 @@ def arguments():
     if args.smoke:
         args.width, args.layers, args.heads, args.shared, args.hidden = 64, 2, 4, 2, 96
         args.lengths, args.rounds, args.seconds, args.contenders = "16", 1, 0, "eager,lamina"
+    lengths = [int(length) for length in args.lengths.split(",")]
+    if args.tokens < 1 or min(lengths) < args.tokens:
+        parser.error(f"--tokens {args.tokens}, allowed is 1 to {min(lengths)}, the least of --lengths")
     return args
 
 
