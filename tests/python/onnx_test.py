@@ -340,6 +340,15 @@ def test_extents_that_the_model_leaves_open_are_those_of_the_call(nodes, weights
     assert run.by_shapes and len(run._compiled) == 3
 
 
+def test_what_a_model_is_compiled_for_is_logged(monkeypatch):
+    lines = []
+    monkeypatch.setattr("lamina.onnx.function.log.info", lambda line, *parts: lines.append(line % parts))
+    run = lamina.from_onnx(model_of([helper.make_node("Tile", ["x", "r"], ["y"])], [("x", TensorProto.FLOAT, ("n",)), ("r", TensorProto.INT64, (1,))],
+                                    [("y", TensorProto.FLOAT, None)]))
+    assert run(np.ones(3, np.float32), np.array([2]))[0].shape == (6,)
+    assert "model is compiled for each value of input 'r'" in lines and "model is compiled for each set of shapes of its inputs" in lines
+
+
 def test_open_extents_that_no_operator_needs_are_compiled_once():
     run = lamina.from_onnx(model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", TensorProto.FLOAT, ("n", 3))], [("y", TensorProto.FLOAT, None)]))
     for batch in (2, 5):

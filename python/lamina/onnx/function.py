@@ -9,6 +9,7 @@ import onnx
 from onnx import numpy_helper, shape_inference, version_converter
 
 from lamina._errors import Error
+from lamina._verbose import log
 from lamina.explanation import Explanation
 from lamina.onnx.importer import Importer
 from lamina.onnx.inputs import split_inputs, structured_inputs
@@ -46,10 +47,8 @@ class OnnxFunction:
             return  # the first call has their lengths
         try:
             self._compiled[()] = self._imported({}, {})
-        except NeedsValue as needed:
-            self.static_inputs.append(needed.name)
-        except NeedsShapes:
-            self.by_shapes = True
+        except (NeedsShapes, NeedsValue) as needed:
+            self._add(needed)
 
     def __call__(self, *arrays: Any) -> tuple:
         """Runs the model. Raises lamina.Error with the input or the node, and what is allowed."""
@@ -59,11 +58,18 @@ class OnnxFunction:
             static = {name: given[name] for name in self.static_inputs if name in given}
             try:
                 return self._compiled_for(static, forms)(given)
-            except NeedsValue as needed:
-                self.static_inputs.append(needed.name)
-            except NeedsShapes:
-                self.by_shapes = True
+            except (NeedsShapes, NeedsValue) as needed:
+                self._add(needed)
             self._compiled.clear()
+
+    def _add(self, needed: Exception) -> None:
+        """Compiles the model for what an operator needs, from now on."""
+        if isinstance(needed, NeedsValue):
+            self.static_inputs.append(needed.name)
+            log.info("%s is compiled for each value of input %r", self.name, needed.name)
+        else:
+            self.by_shapes = True
+            log.info("%s is compiled for each set of shapes of its inputs", self.name)
 
     def explain(self, title: str = "") -> Explanation:
         """As CompiledGraph.explain(), for the static inputs of the most recent call. Raises lamina.Error if nothing is
