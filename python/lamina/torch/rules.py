@@ -89,6 +89,25 @@ class Extreme:
         return full(l, l.op(self.kind, [l.tensor(a.self, dtype), l.tensor(a.other, dtype)]), a)
 
 
+def remainder(of_divisor: bool) -> Callable:
+    """The remainder with the sign of the divisor, or of the dividend."""
+    def rule(l: Lowering, a: Args) -> Any:
+        dtype = result_type(a)
+        is_number = isinstance(a.other, (bool, int, float))
+        if is_number and dtype in NARROW:
+            raise Refused(f"a divisor that is not rounded to {dtype}")
+        left, right = l.tensor(a.self, dtype), operand(l, a.other, dtype)
+        rest = l.op("Fmod", [left, right])
+        if of_divisor:
+            zero = l.constant(0.0, dtype)
+            differ = l.op("NotEqual", [l.op("Less", [rest, zero]), l.op("Less", [right, zero])])
+            moves = l.op("LogicalAnd", [differ, l.op("NotEqual", [rest, zero])])
+            rest = l.op("Select", [moves, l.op("Add", [rest, right]), rest])
+        return full(l, rest, a)
+
+    return rule
+
+
 def full(l: Lowering, tensor: Any, a: Args) -> Any:
     """Expands the tensor to torch's shape: a constant with equal elements was replaced by a scalar."""
     shape = [int(extent) for extent in a.value.shape]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
@@ -40,9 +40,13 @@ def sort(l: Lowering, a: Args) -> list:
     return first_in_order(l, a, int(shape[a.dim]) if shape else 1, bool(a.descending))
 
 
-def running_sum(l: Lowering, a: Args) -> Any:
-    source = l.tensor(a.self, dtype_of(a.value))
-    return l.reshape(l.op("CumSum", [with_an_axis(l, source)], axis=a.dim), a.value.shape)
+def running(kind: str) -> Callable:
+    """cumsum and cumprod."""
+    def rule(l: Lowering, a: Args) -> Any:
+        source = l.tensor(a.self, dtype_of(a.value))
+        return l.reshape(l.op(kind, [with_an_axis(l, source)], axis=a.dim), a.value.shape)
+
+    return rule
 
 
 def histogram(l: Lowering, a: Args) -> Any:

@@ -9,7 +9,7 @@ from lamina.torch import rules_products as products
 from lamina.torch import rules_quantized as quantized
 from lamina.torch.rules import (Binary, Compare, Extreme, Gradient, Logical, Reduce, Unary, any_of, clamp, clamp_between, concatenate, copy,
                                 dropout_backward, elu, elu_backward, leaky_relu_backward, nll_loss, nll_loss_backward, power, prelu, prelu_backward,
-                                reorder, select, silu_backward, softmax, softmax_backward, softplus, softplus_backward, stack, threshold,
+                                remainder, reorder, select, silu_backward, softmax, softmax_backward, softplus, softplus_backward, stack, threshold,
                                 threshold_backward)
 from lamina.torch.rules_products import Product
 
@@ -53,6 +53,10 @@ TABLE = {
     "trunc.default": Unary("Trunc"),
     "sign.default": Unary("Sign"),
     "atan2.default": Extreme("Atan2"),
+    "fmod.Tensor": remainder(of_divisor=False),
+    "fmod.Scalar": remainder(of_divisor=False),
+    "remainder.Tensor": remainder(of_divisor=True),
+    "remainder.Scalar": remainder(of_divisor=True),
     "threshold.default": threshold,
     "elu.default": elu,
     "_prelu_kernel.default": prelu,
@@ -137,7 +141,8 @@ TABLE = {
     "topk.default": order.top_k,
     "sort.default": order.sort,
     "sort.stable": order.sort,
-    "cumsum.default": order.running_sum,
+    "cumsum.default": order.running("CumSum"),
+    "cumprod.default": order.running("CumProd"),
     "histc.default": order.histogram,
     "floor_divide.default": order.floor_divide,
     "_grouped_mm.default": order.grouped_product("self", "mat2"),
