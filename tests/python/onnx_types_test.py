@@ -156,3 +156,14 @@ def test_bits_are_read_as_another_type(source, target):
     made = run([helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("BitCast", ["t"], ["y"], to=number)], x, number, (4, 3))
     assert made.dtype == target
     np.testing.assert_array_equal(made.view(f"u{made.dtype.itemsize}"), np.ascontiguousarray(x.T).view(f"u{made.dtype.itemsize}"))
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("number", [TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ], ids=name_of)
+def test_quantised_floats_out_of_range(number, saturate):
+    """(x / scale) + zero point, in the type of the zero point."""
+    x = HARD[np.abs(HARD) < 1e30]
+    scale, zero = np.array(0.5, np.float32), np.array(1.5, np.float32).astype(numpy_of(number))
+    node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"], saturate=saturate)
+    made = run([node], x, number, x.shape, [numpy_helper.from_array(scale, "s"), numpy_helper.from_array(zero, "z")])
+    same(made, as_onnx_says(x / scale + np.float32(1.5), number, saturate))

@@ -15,6 +15,7 @@
                    the rules, by family
     microsoft.py microsoft_attention.py microsoft_quantized.py group_query_attention.py matmul_nbits.py
                    the rules for ONNX Runtime's own operators
+    optimizers.py  the rules for the optimisers of ONNX's training domain
     table.py       maps operators to rules
 
 Weights (initializers) are constants of the graph. An operator without a rule, or whose rule does not apply, is replaced by

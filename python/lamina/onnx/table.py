@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lamina.onnx import (casts, choices, einsum, elementwise, group_query_attention, indexed, matmul_nbits, microsoft,
-                         microsoft_attention, microsoft_quantized, norms, quantized, recurrent, reductions, resize, sampling, shapes,
+                         microsoft_attention, microsoft_quantized, norms, optimizers, quantized, recurrent, reductions, resize, sampling, shapes,
                          spectra, windows)
 
 _FAMILIES = (elementwise, casts, reductions, norms, windows, shapes, indexed, resize, choices, einsum, quantized, recurrent, sampling, spectra)
@@ -14,4 +14,4 @@ def _rules(families: tuple) -> dict:
     return {name: rule for family in families for name, rule in family.RULES.items()}
 
 
-RULES = {"": _rules(_FAMILIES), microsoft.DOMAIN: _rules(_OF_MICROSOFT)}
+RULES = {"": _rules(_FAMILIES), microsoft.DOMAIN: _rules(_OF_MICROSOFT), optimizers.DOMAIN: optimizers.RULES}
