@@ -132,12 +132,20 @@ def test_functions_of_integers(name, kind):
     computed(helper.make_node(name, ["x"], ["y"]), RNG.integers(0, 200, (4, 5)).astype(kind) - np.array(100, kind) * (np.dtype(kind).kind == "i"))
 
 
-@pytest.mark.parametrize("kind", [np.int32, np.int8, np.uint8])
+@pytest.mark.parametrize("kind", [np.int32, np.int8, np.uint8, np.int64, np.uint64])
 @pytest.mark.parametrize("name", ["ReduceSum", "ReduceMax", "ReduceMin"])
 def test_reductions_of_integers(name, kind):
-    if name == "ReduceSum" and kind != np.int32:
+    if name == "ReduceSum" and kind in (np.int8, np.uint8):
         pytest.skip("ONNX does not take them")
-    computed(helper.make_node(name, ["x", "axes"], ["y"], keepdims=0), integers(kind, 3, 4, 50) // 100, constants={"axes": np.array([0, 2])})
+    x = RNG.integers(0, 100, (3, 4, 50)).astype(kind) - np.array(50, kind) * (np.dtype(kind).kind == "i")
+    for keepdims in (0, 1):
+        computed(helper.make_node(name, ["x", "axes"], ["y"], keepdims=keepdims), x, constants={"axes": np.array([0, 2])})
+
+
+def test_sums_of_long_integers_keep_every_bit():
+    x = np.array([[2**53 + 1, 2**40], [3, -(2**62)]])
+    nodes = [helper.make_node("Add", ["x", "x"], ["twice"]), helper.make_node("ReduceSum", ["twice"], ["y"], keepdims=0)]
+    assert lamina.from_onnx(model_of(nodes, {"x": x}))(x)[0] == 2 * x.sum()
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint8])

@@ -19,7 +19,7 @@ FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProt
 NARROW = {kind for name, kind in TensorProto.DataType.items() if name.startswith(("FLOAT8", "FLOAT4", "INT4", "UINT4", "INT2", "UINT2"))
           or name in ("INT8", "UINT8")}
 LEAST_SHARE = 0.98  # minimum share of the floating-point cases
-LEAST_SHARE_OF_ALL = 0.95  # minimum share of all cases, also of operators without a rule
+LEAST_SHARE_OF_ALL = 0.96  # minimum share of all cases, also of operators without a rule
 
 
 def is_of_floats(case):
@@ -84,10 +84,10 @@ def test_a_model_with_weights():
 
 
 def test_an_operator_that_is_not_carried_is_named():
-    graph = helper.make_graph([helper.make_node("NonZero", ["x"], ["y"], name="nz")], "g",
+    graph = helper.make_graph([helper.make_node("RandomNormalLike", ["x"], ["y"], name="nz")], "g",
                               [helper.make_tensor_value_info("x", TensorProto.FLOAT, (4,))],
                               [helper.make_tensor_value_info("y", TensorProto.INT64, (1, None))])
-    with pytest.raises(lamina.Error, match=r"node 'nz' \(NonZero, opset 20\): the size of its result depends on data"):
+    with pytest.raises(lamina.Error, match=r"node 'nz' \(RandomNormalLike, opset 20\): no rule"):
         lamina.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
 
 
@@ -149,7 +149,7 @@ def test_outputs_that_follow_from_static_inputs_alone_are_computed_when_the_mode
 
 def test_everything_that_is_refused_is_named_at_once():
     """But not what reads its results; nodes of one operator and reason are in one sentence."""
-    nodes = [*(helper.make_node("NonZero", ["x"], [f"n{i}"]) for i in range(5)), helper.make_node("Sign", ["n0"], ["d"]),
+    nodes = [*(helper.make_node("RandomNormalLike", ["x"], [f"n{i}"]) for i in range(5)), helper.make_node("Sign", ["n0"], ["d"]),
              helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Mystery", ["r"], ["y"], name="last", domain="com.example")]
     graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 2)),
                                            helper.make_tensor_value_info("s", TensorProto.STRING, (2,))],
@@ -159,15 +159,15 @@ def test_everything_that_is_refused_is_named_at_once():
         lamina.from_onnx(helper.make_model(graph, opset_imports=imports))
     first, *rest = str(refused.value).split("; ")
     assert first.startswith("model: input 's': STRING, allowed is a tensor of FLOAT")
-    assert rest == ["nodes 'n0', 'n1', 'n2' and 2 more (NonZero, opset 20): the size of its result depends on data", "node 'last' (Mystery, opset 3): domain 'com.example': no rule"]
+    assert rest == ["nodes 'n0', 'n1', 'n2' and 2 more (RandomNormalLike, opset 20): no rule", "node 'last' (Mystery, opset 3): domain 'com.example': no rule"]
     assert refused.value.status == "unimplemented"
 
 
 def test_a_node_is_refused_also_where_another_needs_the_value_of_an_input():
-    nodes = [helper.make_node("Reshape", ["x", "shape"], ["r"]), helper.make_node("NonZero", ["x"], ["n"])]
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["r"]), helper.make_node("RandomNormalLike", ["x"], ["n"])]
     inputs = [("x", TensorProto.FLOAT, (4, 2)), ("shape", TensorProto.INT64, (2,))]
-    with pytest.raises(lamina.Error, match="NonZero"):
-        lamina.from_onnx(model_of(nodes, inputs, [("r", TensorProto.FLOAT, None), ("n", TensorProto.INT64, None)]))
+    with pytest.raises(lamina.Error, match="RandomNormalLike"):
+        lamina.from_onnx(model_of(nodes, inputs, [("r", TensorProto.FLOAT, None), ("n", TensorProto.FLOAT, None)]))
 
 
 def test_graphs_are_dropped_before_their_weights_fill_the_memory(monkeypatch):

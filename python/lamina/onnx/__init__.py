@@ -3,6 +3,8 @@
     function.py    a model as a function of arrays
     importer.py    converts a model's nodes to a graph: applies rules, computes constants, expands functions
     refusals.py    collects what is refused in a model
+    stages.py      splits a model where the size of a result depends on data
+    suppression.py NonMaxSuppression in NumPy
     node.py        the interface of a node for its rule
     types.py       element types of models, and the types that hold them in the graph
     folding.py     constant folding when the model is read

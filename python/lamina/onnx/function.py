@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Union
+from typing import Any, Callable, Optional, Union
 
 import onnx
 from onnx import numpy_helper, shape_inference, version_converter
@@ -13,7 +13,8 @@ from lamina._verbose import log
 from lamina.explanation import Explanation
 from lamina.onnx.importer import Importer
 from lamina.onnx.inputs import split_inputs, structured_inputs
-from lamina.onnx.node import NeedsShapes, NeedsValue
+from lamina.onnx.node import DataSized, NeedsShapes, NeedsValue
+from lamina.onnx.stages import Stages
 
 OLDEST = 13
 MOST_COMPILED = 64  # graphs that are kept, for sets of values of static inputs or of shapes
@@ -42,31 +43,36 @@ class OnnxFunction:
         self.static_inputs: list = []
         self._structured = structured_inputs(model)
         self.by_shapes = False
+        self._stages: Optional[Stages] = None
         self._compiled: dict = {}
         if self._structured:
             return  # the first call has their lengths
         try:
             self._compiled[()] = self._imported({}, {})
-        except (NeedsShapes, NeedsValue) as needed:
+        except (DataSized, NeedsShapes, NeedsValue) as needed:
             self._add(needed)
 
     def __call__(self, *arrays: Any) -> tuple:
         """Runs the model. Raises lamina.Error with the input or the node, and what is allowed."""
         named = self._by_name(arrays)
-        while True:
+        while self._stages is None:
             given, forms = split_inputs(self.name, named, self._structured, self.by_shapes)
             static = {name: given[name] for name in self.static_inputs if name in given}
             try:
                 return self._compiled_for(static, forms)(given)
-            except (NeedsShapes, NeedsValue) as needed:
+            except (DataSized, NeedsShapes, NeedsValue) as needed:
                 self._add(needed)
             self._compiled.clear()
+        return self._stages(named)
 
     def _add(self, needed: Exception) -> None:
         """Compiles the model for what an operator needs, from now on."""
         if isinstance(needed, NeedsValue):
             self.static_inputs.append(needed.name)
             log.info("%s is compiled for each value of input %r", self.name, needed.name)
+        elif isinstance(needed, DataSized):
+            self._stages = Stages(self._model, needed, self._weights, self.name, lambda model: OnnxFunction(model, self.name))
+            log.info("%s is split at tensors whose size or value depends on data: %s", self.name, needed)
         else:
             self.by_shapes = True
             log.info("%s is compiled for each set of shapes of its inputs", self.name)
@@ -74,6 +80,8 @@ class OnnxFunction:
     def explain(self, title: str = "") -> Explanation:
         """As CompiledGraph.explain(), for the static inputs of the most recent call. Raises lamina.Error if nothing is
         compiled: a model with static inputs is compiled by its first call, and one whose outputs are all known never."""
+        if self._stages is not None and (stage := self._stages.first or self._stages.second) is not None:
+            return stage.explain(title or self.name)
         found = [made.explain for made in self._compiled.values() if hasattr(made, "explain")]
         if not found:
             raise Error(f"{self.name}: explain: no graph is compiled, allowed is a model that was called and that computes an output")

@@ -15,7 +15,7 @@ from lamina.graph import Graph
 from lamina.onnx import types
 from lamina.onnx.control import expand_control
 from lamina.onnx.folding import fold
-from lamina.onnx.node import NeedsValue, Node, Unfit
+from lamina.onnx.node import DataSized, NeedsValue, Node, NotKnown, Unfit
 from lamina.onnx.refusals import Refusals, Refused
 from lamina.onnx.scales import fold_scales, names_read
 from lamina.onnx.sequences import expand_sequence
@@ -170,8 +170,16 @@ class Importer:
     def add_node(self, node: onnx.NodeProto, opset: int, depth: int) -> None:
         domain = "" if node.domain == "ai.onnx" else node.domain
         name, kind = repr(node.name or next(filter(None, node.output), "")), f" ({node.op_type}, opset {self.opsets.get(domain, opset)})"
+        try:
+            self._add_node(node, domain, opset, depth, name, kind)
+        except DataSized as found:
+            if found.outputs <= set(node.output) and found.values <= set(node.input):
+                raise
+            raise Refused("node", name, f"{kind}: {found.why}") from None  # of a node inside of this one
+
+    def _add_node(self, node: onnx.NodeProto, domain: str, opset: int, depth: int, name: str, kind: str) -> None:
         rule = RULES.get(domain, {}).get(node.op_type)
-        why = f"domain {domain!r}: no rule" if domain else "no rule"
+        why, unknown = f"domain {domain!r}: no rule" if domain else "no rule", None
         sources = self.sources_of(node.input)
         self.sources.update(dict.fromkeys(node.output, sources))
         try:
@@ -181,9 +189,12 @@ class Importer:
                 self._keep_result(Node(self, node, f"node {name}{kind}", opset), rule)
                 return
         except (Unfit, Error) as refused:
+            unknown = refused.name if isinstance(refused, NotKnown) else None
             why = str(refused).removeprefix(f"{self.name}: ")  # of a node inside of this one
         if depth >= _DEEPEST or not self._expand(node, opset, depth):
             self.needs_integers(node.input)
+            if unknown is not None:
+                raise DataSized(values=[unknown], why=f"node {name}{kind}: {why}")
             raise Refused("node", name, f"{kind}: {why}")
 
     def _keep_result(self, node: Node, rule: Callable) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional, Sequence
+from typing import Any, Iterable, Optional, Sequence
 
 import numpy
 import onnx
@@ -24,6 +24,23 @@ class NeedsValue(Exception):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
+
+
+class NotKnown(Unfit):
+    """Raised by a rule that cannot convert a node because the value of a tensor, which data determine, is not known."""
+
+    def __init__(self, text: str, name: str) -> None:
+        super().__init__(text)
+        self.name = name
+
+
+class DataSized(Exception):
+    """Raised for tensors at which the model must be split. outputs: of nodes whose results have a size that depends on data.
+    values: tensors whose values must be known behind them. why: a sentence about the node."""
+
+    def __init__(self, outputs: Iterable[str] = (), values: Iterable[str] = (), why: str = "") -> None:
+        self.outputs, self.values, self.why = {name for name in outputs if name}, set(values), why
+        super().__init__(", ".join(sorted(self.outputs | self.values)))
 
 
 class NeedsShapes(Exception):
@@ -86,7 +103,7 @@ class Node:
         if name in self.importer.open:
             raise NeedsValue(name)
         self.importer.needs_integers([name])
-        raise Unfit(f"input {position} {name!r} is not constant")
+        raise NotKnown(f"input {position} {name!r} is not constant", name)
 
     def value(self, position: int) -> Any:
         """As `known`, but returns None for an unknown value, instead of requesting it."""

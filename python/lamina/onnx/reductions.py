@@ -9,7 +9,7 @@ from typing import Any, Callable
 import numpy
 
 from lamina.onnx.node import Node, Unfit
-from lamina.onnx.types import of_numpy
+from lamina.onnx.types import FLOATS, of_numpy
 
 # The results of reductions over no elements.
 _OF_NOTHING = {"ReduceSum": 0.0, "ReduceL1": 0.0, "ReduceL2": 0.0, "ReduceProd": 1.0, "ReduceMax": -math.inf, "ReduceMin": math.inf}
@@ -19,17 +19,20 @@ _LARGEST_MATRIX = 6  # of a determinant: the number of products doubles with eac
 # Reductions of integers, and the floats in which they are exact. A reduction of fewer than 2^21 integers of 32 bits has fewer
 # than 53 bits.
 _EXACT_KINDS = ("ReduceSum", "ReduceMax", "ReduceMin")
+_LONG_TYPES = ("s64", "u64")
 _WIDE_TYPES = {"s8": "f64", "u8": "f64", "s16": "f64", "u16": "f64", "s32": "f64", "u32": "f64", "boolean": "f32"}
 
 
 def reduce(kind: str) -> Callable:
     def rule(node: Node) -> Any:
         x = node.tensor(0)
+        is_long = kind in _EXACT_KINDS and x.dtype in _LONG_TYPES
+        if x.dtype not in FLOATS and 0 in node.shape(x):
+            raise Unfit("a reduction of integers without elements")
         if kind in _EXACT_KINDS and x.dtype in _WIDE_TYPES:
-            if 0 in node.shape(x):
-                raise Unfit("a reduction of integers without elements")
             return node.cast(rule(Replaced(node, node.cast(x, _WIDE_TYPES[x.dtype]))), x.dtype)
-        node.floating(x)
+        if not is_long:
+            node.floating(x)
         axes = node.attribute("axes", None)
         given = node.known(1) if axes is None else numpy.array(axes)
         if given is None or given.size == 0:
@@ -42,9 +45,22 @@ def reduce(kind: str) -> Callable:
             return _of_one(node, kind, x)
         if any(shape[axis] == 0 for axis in reduced):
             return _of_nothing(kind, x.dtype, [1 if i in reduced else e for i, e in enumerate(shape) if keep or i not in reduced])
+        if is_long:
+            return _of_long_integers(node, kind, x, reduced, keep)
         return node.op(kind, [x], axes=sorted(reduced), keep_dims=keep)
 
     return rule
+
+
+def _of_long_integers(node: Node, kind: str, x: Any, axes: set, keep: bool) -> Any:
+    """Integers of 64 bits, which no float has exactly: the last running sum, or the first element in order."""
+    shape = node.shape(x)
+    for axis in axes:
+        if kind == "ReduceSum":
+            x = node.op("Slice", [node.op("CumSum", [x], axis=axis)], starts=[shape[axis] - 1], ends=[shape[axis]], axes=[axis])
+        else:
+            x, _ = node.op("TopK", [x], axis=axis, k=1, largest=kind == "ReduceMax", outputs=(True, False))
+    return x if keep else node.reshape(x, [e for i, e in enumerate(shape) if i not in axes])
 
 
 def _of_one(node: Node, kind: str, x: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable, Iterable, Optional
 
 from lamina._errors import Error
-from lamina.onnx.node import NeedsShapes, NeedsValue
+from lamina.onnx.node import DataSized, NeedsShapes, NeedsValue
 
 _MOST_NAMES = 3  # of nodes that are refused for the same reason
 
@@ -25,6 +25,7 @@ class Refusals:
     def __init__(self) -> None:
         self._found: dict = {}  # (subject, rest of the sentence): names
         self._needed: Optional[Exception] = None
+        self._split = DataSized()
         self._missing: set = set()  # names of tensors that do not exist
 
     def attempt(self, reads: Iterable[str], writes: Iterable[str], action: Callable[[], None]) -> None:
@@ -35,16 +36,20 @@ class Refusals:
                 return
             except (NeedsShapes, NeedsValue) as needed:
                 self._needed = self._needed or needed
+            except DataSized as found:
+                self._split = DataSized(self._split.outputs | found.outputs, self._split.values | found.values)
             except Refused as refused:
                 self._found.setdefault((refused.subject, refused.rest), []).append(refused.name)
         self._missing.update(name for name in writes if name)
 
     def raise_all(self, model: str) -> None:
-        """Raises lamina.Error with everything that is refused, or else a request."""
+        """Raises lamina.Error with everything that is refused, or else a request, or the nodes at which to split the model."""
         if self._found:
             raise Error(f"{model}: " + "; ".join(_sentence(*key, names) for key, names in self._found.items()), "unimplemented")
         if self._needed is not None:
             raise self._needed
+        if self._split.outputs or self._split.values:
+            raise self._split
 
 
 def _sentence(subject: str, rest: str, names: list) -> str:

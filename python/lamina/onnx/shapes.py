@@ -10,7 +10,7 @@ import numpy
 
 from lamina.onnx import types
 from lamina.onnx.indexed import places
-from lamina.onnx.node import Node, Unfit
+from lamina.onnx.node import DataSized, Node, Unfit
 
 
 def shape_of(node: Node) -> numpy.ndarray:
@@ -103,8 +103,15 @@ def split(node: Node) -> Any:
     return [node.op("Slice", [x], starts=[int(a)], ends=[int(b)], axes=[axis]) for a, b in zip(bounds, bounds[1:])]
 
 
+def of_data_size(node: Node) -> Any:
+    raise DataSized(node.proto.output, why=f"{node.where}: the size of its result depends on data")
+
+
 def compress(node: Node) -> Any:
-    x, kept = node.tensor(0), numpy.flatnonzero(node.known(1))
+    x, condition = node.tensor(0), node.value(1)
+    if condition is None:
+        return of_data_size(node)
+    kept = numpy.flatnonzero(condition)
     axis = node.attribute("axis", None)
     return node.take_elements(x, kept) if axis is None else node.take(x, kept, axis)
 
@@ -204,10 +211,6 @@ def identity_matrix(node: Node) -> numpy.ndarray:
     if node.rank(x) != 2 or types.held_in(number) is None:
         raise Unfit(f"{types.name_of(number)} of rank {node.rank(x)}, allowed is a matrix of numbers")
     return numpy.eye(*node.shape(x), node.attribute("k", 0)).astype(types.numpy_type(number))
-
-
-def of_data_size(node: Node) -> Any:
-    raise Unfit("the size of its result depends on data")
 
 
 RULES = {
