@@ -3,7 +3,7 @@ become inputs of the graph, with names such as `x[0]`."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 import onnx
 from onnx import helper
