@@ -14,7 +14,7 @@ import numpy
 from lamina.onnx.node import Node, Unfit
 from lamina.onnx.types import SMALL_FLOATS
 
-_DIRECT = 64  # transforms up to this length are one product
+_DIRECT = 512  # transforms up to this length are one product: shorter ones have more passes over memory than arithmetic
 _LONGEST_DIRECT = 2048  # maximum length of a product: a transform of a prime length has no parts
 
 
@@ -36,13 +36,11 @@ def dft(node: Node) -> Any:
     rows = node.reshape(moved, [math.prod(outer), *node.shape(moved)[-2:]])
     if is_real_result:
         rows = _both_sides(node, rows, length)
-    made = transformed(node, rows, inverse)
+    made = transformed(node, rows, inverse, length // 2 + 1 if onesided and not inverse else length)
     if inverse:
         made = node.op("Multiply", [made, node.scalar(1 / length, made)])
     if is_real_result:
         made = node.op("Slice", [made], starts=[0], ends=[1], axes=[2])
-    elif onesided:
-        made = node.op("Slice", [made], starts=[0], ends=[length // 2 + 1], axes=[1])
     made = node.reshape(made, [*outer, *node.shape(made)[1:]])
     return node.cast(node.transpose(made, numpy.argsort(order)), x.dtype)
 
@@ -69,19 +67,21 @@ def _both_sides(node: Node, x: Any, length: int) -> Any:
     return node.op("Multiply", [node.take(x, numpy.where(is_mirrored, length - numbers, numbers), 1), node.array(signs, x.dtype)])
 
 
-def transformed(node: Node, x: Any, inverse: bool) -> Any:
-    """Returns [rows, n, 2], the transform of x, [rows, n, 1 or 2], without a factor 1 / n."""
+def transformed(node: Node, x: Any, inverse: bool, count: int) -> Any:
+    """Returns [rows, count, 2], the first frequencies of x, [rows, n, 1 or 2], without a factor 1 / n."""
     rows, length, parts = node.shape(x)
     first = 1 if length <= _DIRECT else max(a for a in range(1, math.isqrt(length) + 1) if length % a == 0)
     if first == 1:
-        return _product(node, x, inverse)
+        return _product(node, x, inverse, count)
     second = length // first
     split = node.transpose(node.reshape(x, [rows, first, second, parts]), [0, 2, 1, 3])
-    inner = _product(node, node.reshape(split, [rows * second, first, parts]), inverse)
+    inner = _product(node, node.reshape(split, [rows * second, first, parts]), inverse, first)
     turned = _turned(node, node.reshape(inner, [rows, second, first, 2]), length, inverse)
     turned = node.reshape(node.transpose(turned, [0, 2, 1, 3]), [rows * first, second, 2])
-    outer = node.reshape(transformed(node, turned, inverse), [rows, first, second, 2])
-    return node.reshape(node.transpose(outer, [0, 2, 1, 3]), [rows, length, 2])
+    of_second = -(-count // first)
+    outer = node.reshape(transformed(node, turned, inverse, of_second), [rows, first, of_second, 2])
+    made = node.reshape(node.transpose(outer, [0, 2, 1, 3]), [rows, first * of_second, 2])
+    return made if first * of_second == count else node.op("Slice", [made], starts=[0], ends=[count], axes=[1])
 
 
 def _angles(left: int, right: int, length: int, inverse: bool) -> numpy.ndarray:
@@ -90,16 +90,16 @@ def _angles(left: int, right: int, length: int, inverse: bool) -> numpy.ndarray:
     return turns * (2 if inverse else -2) * math.pi / length
 
 
-def _product(node: Node, x: Any, inverse: bool) -> Any:
+def _product(node: Node, x: Any, inverse: bool, count: int) -> Any:
     rows, length, parts = node.shape(x)
     if length > _LONGEST_DIRECT:
         raise Unfit(f"a transform with the prime factor {length}, allowed is {_LONGEST_DIRECT}")
-    angles = _angles(length, length, length, inverse)
+    angles = _angles(length, count, length, inverse)
     cosine, sine = numpy.cos(angles), numpy.sin(angles)
     # Rows: position, and real or imaginary part of the input; columns: frequency, and part of the result.
     factors = numpy.stack([numpy.stack([cosine, sine], -1), numpy.stack([-sine, cosine], -1)], 1)[:, :parts]
-    matrix = node.array(factors.reshape(length * parts, 2 * length), x.dtype)
-    return node.reshape(node.op("MatMul", [node.reshape(x, [rows, length * parts]), matrix]), [rows, length, 2])
+    matrix = node.array(factors.reshape(length * parts, 2 * count), x.dtype)
+    return node.reshape(node.op("MatMul", [node.reshape(x, [rows, length * parts]), matrix]), [rows, count, 2])
 
 
 def _turned(node: Node, x: Any, length: int, inverse: bool) -> Any:
@@ -124,9 +124,8 @@ def stft(node: Node) -> Any:
     frames = node.take(node.cast(x, "f32") if x.dtype in SMALL_FLOATS else x, places, 1)
     if window is not None:
         frames = node.op("Multiply", [frames, node.reshape(node.cast(window, frames.dtype), [length, 1])])
-    made = transformed(node, node.reshape(frames, [batch * len(places), length, parts]), False)
-    if node.attribute("onesided", 1):
-        made = node.op("Slice", [made], starts=[0], ends=[length // 2 + 1], axes=[1])
+    count = length // 2 + 1 if node.attribute("onesided", 1) else length
+    made = transformed(node, node.reshape(frames, [batch * len(places), length, parts]), False, count)
     return node.cast(node.reshape(made, [batch, len(places), *node.shape(made)[1:]]), x.dtype)
 
 
