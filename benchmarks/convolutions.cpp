@@ -1,7 +1,7 @@
 // Convolutions: lamina's own and oneDNN's, as the CPU backend runs them, in turns in one process, beside the measured peak of
 // multiply-adds in f32. The minimum of each is printed.
 //
-//   convolutions [--threads N] [--seconds S] [--format NXC|NCX] [--smoke] [SHAPE...]
+//   convolutions [--threads N] [--seconds S] [--format NXC|NCX] [--gradient data|weights] [--smoke] [SHAPE...]
 //
 // SHAPE: IMAGESxCHANNELSxHEIGHTxWIDTH:CHANNELSxHEIGHTxWIDTH, then optionally sSTRIDE and gGROUPS, with pads that keep the
 // extents for a stride of 1. Weights are constant: packed before. On one thread, processor time is measured, so that other
@@ -71,10 +71,11 @@ LogicalTensor tensor(uint64_t id, Dims shape) {
   return made;
 }
 
-LibraryStep step_of(const Shape& s, bool channels_last) {
+// `kind`: the convolution, or its gradient.
+LibraryStep step_of(const Shape& s, bool channels_last, OpKind kind) {
   LibraryStep step;
   const long pad_y = s.kernel_height / 2, pad_x = s.kernel_width / 2;
-  step.op.kind = OpKind::Convolution;
+  step.op.kind = kind;
   step.op.attributes = {{"strides", Dims{s.stride, s.stride}},      {"pads_begin", Dims{pad_y, pad_x}},
                         {"pads_end", Dims{pad_y, pad_x}},           {"dilations", Dims{1, 1}},
                         {"groups", static_cast<int64_t>(s.groups)}, {"data_format", std::string(channels_last ? "NXC" : "NCX")},
@@ -85,10 +86,25 @@ LibraryStep step_of(const Shape& s, bool channels_last) {
   const auto data = [&](uint64_t id, long channels, long h, long w) {
     return tensor(id, channels_last ? Dims{s.images, h, w, channels} : Dims{s.images, channels, h, w});
   };
-  step.inputs = {data(1, s.channels, s.height, s.width),
-                 tensor(2, {s.made, s.channels / s.groups, s.kernel_height, s.kernel_width})};
-  step.outputs = {data(3, s.made, height, width)};
+  const LogicalTensor image = data(1, s.channels, s.height, s.width), positions = data(3, s.made, height, width);
+  const LogicalTensor weights = tensor(2, {s.made, s.channels / s.groups, s.kernel_height, s.kernel_width});
+  if (kind == OpKind::ConvolutionBackwardWeights)
+    step.inputs = {image, positions}, step.outputs = {weights};
+  else if (kind == OpKind::ConvolutionBackwardData)
+    step.inputs = {positions, weights}, step.outputs = {image};
+  else
+    step.inputs = {image, weights}, step.outputs = {positions};
   return step;
+}
+
+// Multiplications and additions, in 1e9.
+double work_of(const LibraryStep& step) {
+  const auto [positions, weights] =
+      step.op.kind == OpKind::ConvolutionBackwardWeights ? std::pair(&step.inputs[1], &step.outputs[0])
+      : step.op.kind == OpKind::ConvolutionBackwardData  ? std::pair(&step.inputs[0], &step.inputs[1])
+                                                         : std::pair(&step.outputs[0], &step.inputs[1]);
+  return 2e-9 * static_cast<double>(positions->element_count()) *
+         static_cast<double>(weights->element_count() / (*weights->shape)[0]);
 }
 
 using Memory = std::unique_ptr<void, void (*)(void*)>;
@@ -111,7 +127,7 @@ class Contender {
       : executor_(threads), dst_(memory(static_cast<size_t>(step.outputs[0].byte_size()))) {
     for (const lamina::cpu::LibraryOp& op : ops)
       if (op.kind == step.op.kind && primitive_ == nullptr)
-        primitive_ = op.compile(step, {.threads = threads, .packs_weights = true});
+        primitive_ = op.compile(step, {.threads = threads, .packs_weights = op.kind != OpKind::ConvolutionBackwardWeights});
     scratch_ = memory(primitive_->scratch_bytes());
     packed_ = memory(primitive_->packed_bytes());
     args_ = {const_cast<void*>(src), const_cast<void*>(weights), dst_.get()};
@@ -132,16 +148,19 @@ class Contender {
 
 struct Options : bench::TurnOptions {
   bool channels_last = true;
+  OpKind kind = OpKind::Convolution;
 };
 
 Options options_of(int argc, char** argv) {
   Options options;
   options.shapes.assign(std::begin(kShapes), std::end(kShapes));
-  bench::read_options(argc, argv, options, {"1x3x9x8:5x3x3s2", "2x6x7x7:6x1x1g2"},
-                      [&](const std::string& name, const char* value) {
-                        if (name == "--format") options.channels_last = std::strcmp(value, "NCX") != 0;
-                        return name == "--format";
-                      });
+  bench::read_options(
+      argc, argv, options, {"1x3x9x8:5x3x3s2", "2x6x7x7:6x1x1g2"}, [&](const std::string& name, const char* value) {
+        if (name == "--format") options.channels_last = std::strcmp(value, "NCX") != 0;
+        if (name == "--gradient")
+          options.kind = std::strcmp(value, "data") == 0 ? OpKind::ConvolutionBackwardData : OpKind::ConvolutionBackwardWeights;
+        return name == "--format" || name == "--gradient";
+      });
   return options;
 }
 
@@ -158,13 +177,13 @@ double difference(const float* a, const float* b, int64_t count) {
 // Returns oneDNN's time over lamina's; 0 if the results differ.
 double measure(const std::string& text, const Options& options, double peak) {
   const Shape shape = shape_of(text);
-  const LibraryStep step = step_of(shape, options.channels_last);
+  const LibraryStep step = step_of(shape, options.channels_last, options.kind);
   const Memory src = numbers(step.inputs[0].element_count()), weights = numbers(step.inputs[1].element_count());
   Contender ours(lamina::cpu::convolution_ops(), step, options.threads, src.get(), weights.get());
   Contender theirs(lamina::cpu::onednn_ops(), step, options.threads, src.get(), weights.get());
   const std::vector<double> times = best_times({[&] { ours.run(); }, [&] { theirs.run(); }}, options.seconds, options.threads);
   const int64_t count = step.outputs[0].element_count();
-  const double work = 2e-9 * static_cast<double>(count) * static_cast<double>(step.inputs[1].element_count() / shape.made);
+  const double work = work_of(step);
   std::printf("%-26s %9.1f %9.1f %7.1f %7.1f   %5.2f %5.2f %5.2f   %s\n", text.c_str(), times[0] * 1e6, times[1] * 1e6,
               work / times[0], work / times[1], times[1] / times[0], work / times[0] / peak, work / times[1] / peak,
               theirs.name().c_str());

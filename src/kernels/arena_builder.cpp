@@ -1,5 +1,6 @@
 #include "kernels/arena_builder.h"
 
+#include <algorithm>
 #include <variant>
 
 namespace lamina::kernel {
@@ -8,6 +9,11 @@ Binding ArenaBuilder::add(int64_t bytes, size_t step) {
   blocks_.push_back({bytes, step, step});
   home_.push_back(home_.size());
   return {Binding::Source::arena, blocks_.size() - 1};
+}
+
+void ArenaBuilder::begin_at(const Binding& block, size_t step) {
+  ArenaBlock& home = blocks_[home_[block.index]];
+  home.first_step = std::min(home.first_step, step);
 }
 
 void ArenaBuilder::join(size_t earlier, size_t later) {

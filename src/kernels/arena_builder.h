@@ -16,6 +16,8 @@ class ArenaBuilder {
   // Returns the block as a binding whose index is its number.
   Binding add(int64_t bytes, size_t step);
   void use(const Binding& block, size_t step) { blocks_[block.index].last_step = step; }
+  // The block is live from this step on, if it was live only from a later one.
+  void begin_at(const Binding& block, size_t step);
   const ArenaBlock& block(size_t number) const { return blocks_[home_[number]]; }
   // The later block uses the memory of the earlier one from now on.
   void join(size_t earlier, size_t later);

@@ -9,6 +9,7 @@
 #include "kernels/arena_builder.h"
 #include "kernels/cut_graph.h"
 #include "kernels/finish_sums.h"
+#include "kernels/following_kernels.h"
 #include "kernels/insert_casts.h"
 #include "kernels/joined_values.h"
 #include "kernels/library_steps.h"
@@ -111,6 +112,7 @@ class Planner {
         add_group(groups[region.groups.front()]);
     }
     write_in_place();
+    let_kernels_follow();
     plan_.arena_bytes = arena_.finish(plan_.steps, target_.alignment);
     for (const auto* ports : {&plan_.inputs, &plan_.outputs}) {
       for (const LogicalTensor& port : *ports) plan_.required_bytes += bytes_of(port.dtype, port.element_count());
@@ -379,6 +381,17 @@ class Planner {
           break;
         }
       }
+    }
+  }
+  // A kernel that follows parts writes while the library step before it still reads its inputs.
+  void let_kernels_follow() {
+    mark_following_kernels(plan_.steps);
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+      const auto* const step = std::get_if<KernelStep>(&plan_.steps[s]);
+      if (step == nullptr || !step->follows_parts) continue;
+      for (size_t a = 0; a < step->args.size(); ++a)
+        if (step->kernel.args[a].output && step->args[a].source == Binding::Source::arena)
+          arena_.begin_at(step->args[a], s - 1);
     }
   }
   bool may_write_over(size_t s, const KernelStep& step, size_t read, size_t written) const {

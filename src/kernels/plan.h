@@ -52,6 +52,8 @@ struct KernelStep {
   std::vector<StepIndices> indices = {};
   std::vector<int> ops = {};  // positions of the graph's ops that it computes
   bool writes_part = false;   // of a value to which other steps write the rest
+  // It may run on a part of the result of the library step before it as soon as that part is written (following_kernels.h).
+  bool follows_parts = false;
 };
 
 // A library op over whole tensors, run by a primitive library of the backend.

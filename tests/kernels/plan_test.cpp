@@ -128,6 +128,30 @@ TEST(Plan, ALibraryOpIsALibraryStepWithItsTensors) {
   EXPECT_EQ(moved_bytes(plan.steps[0]), 4 * (6 * 16 + 16 * 32 + 6 * 32));
 }
 
+// ReLU writes while the product still reads the results of Exp, so its results are in other memory.
+TEST(Plan, AnElementwiseKernelMayFollowTheLibraryStepBefore) {
+  const Library library;
+  GraphBuilder g;
+  const uint64_t src = g.op(OpKind::Exp, {g.input(f32, {6, 64})});
+  const uint64_t product = g.op(OpKind::MatMul, {src, g.input(f32, {64, 64})});
+  g.output(product);
+  g.op(OpKind::MatMul, {g.op(OpKind::ReLU, {product}), g.input(f32, {64, 64})});
+  PlanTarget target = with_library(library);
+  target.alignment = 64;
+  const Plan plan = plan_of(with_strides(g.finish()), target);
+  ASSERT_EQ(plan.steps.size(), 4u);
+  EXPECT_TRUE(std::get<KernelStep>(plan.steps[2]).follows_parts);
+  EXPECT_FALSE(std::get<KernelStep>(plan.steps[0]).follows_parts);
+  EXPECT_NE(args_of(plan.steps[0]).back().index, args_of(plan.steps[2]).back().index);
+  EXPECT_EQ(plan.arena_bytes, size_t{2} * 6 * 64 * 4);
+}
+
+TEST(Plan, AKernelThatReducesWaitsForTheLibraryStepBefore) {
+  const Library library;
+  const Plan plan = plan_of(product_and_norm(), with_library(library));
+  EXPECT_FALSE(std::get<KernelStep>(plan.steps[1]).follows_parts);
+}
+
 TEST(Plan, WithoutALibraryALibraryOpIsRefusedWithTheReason) {
   const Graph graph = product_and_norm();
   EXPECT_THAT(why_no_step(graph, graph.ops()[0], {.name = "test"}), HasSubstr("the test backend has no kernel for MatMul"));

@@ -27,6 +27,9 @@ struct LibraryOp {
   bool dequantizes_weights = false;              // LibraryCapabilities::dequantizes_weights
   // LibraryCapabilities::takes_post_op and its limits, after ops of integers if takes_integers; null: none.
   std::optional<LibraryCapabilities::PostOpSupport> (*takes_post_op)(const Op& op) = nullptr;
+  // Of a convolution in groups of few channels: whether the code of a primitive with this name, on a machine with such
+  // vectors, is slower than generated code. Null: none is.
+  bool (*is_slow_for_groups)(const std::string& name, int vector_bits) = nullptr;
   bool (*is_faster)(const Graph& graph, const Op& op) = nullptr;  // than the op's kernel; null: it is not
 };
 

@@ -237,6 +237,8 @@ void choose_made_rows(const Contraction& c, const Machine& machine, const Produc
 
 std::string describe(const ProductSchedule& schedule) { return schedule_text::describe(schedule); }
 
+int64_t lanes_of(const Machine& machine, DataType dtype) { return vector_bits(machine) / bits_of(dtype); }
+
 int64_t panel_columns(const Contraction& contraction, const ProductSchedule& schedule) {
   return schedule.vectors * schedule.vector_bits / (8 * bytes_of_sum(contraction));
 }

@@ -35,6 +35,9 @@ struct ProductSchedule {
 // The fields that differ from those of ProductSchedule{} (backends/schedule/schedule_text.h).
 std::string describe(const ProductSchedule& schedule);
 
+// Elements of this type in a vector.
+int64_t lanes_of(const Machine& machine, DataType dtype);
+
 int64_t panel_columns(const kernel::Contraction& contraction, const ProductSchedule& schedule);
 
 // The input of the functions that compute a field's candidates.

@@ -23,7 +23,6 @@ namespace {
 using numerics::kColumnBlockRows;
 using tuning::kColumnUnit;
 
-constexpr size_t kInlineWords = 256;              // descriptions of calls up to this size need no allocation
 constexpr int64_t kInnerUnit = numerics::kBlock;  // elements; ranges are divided among threads in these units
 
 // The fixed binary tree over blocks: block i joins its sibling as soon as both are complete, independent of the threads that
@@ -210,6 +209,37 @@ void KernelRunner::run(std::span<void* const> pointers, void* scratch, const Exe
   for (size_t a = 0; a < pointers.size(); ++a) call[a] = static_cast<int64_t>(reinterpret_cast<intptr_t>(pointers[a]));
   const bool is_alone = !is_worth_threads_ || one_thread_;
   run(suits(pointers) ? code_ : plain_code(), call, scratch, is_alone ? executor.at_most(1) : executor);
+}
+
+bool KernelRunner::has_parts() const {
+  return runs_here_ && !one_thread_ && columns_.empty() && kernel_.phase_count() == 1 && !code_.schedule.transposed &&
+         static_cast<size_t>(kernel_.outer_rank) + 1 == kernel_.extents.size() && call_.size() <= kInlineWords;
+}
+
+KernelRunner::Parts::Parts(const KernelRunner& runner, std::span<void* const> pointers)
+    : function_((runner.code_.non_temporal ? runner.plain_code() : runner.code_).cached.function), row_size_(runner.row_size_) {
+  std::copy(runner.call_.begin(), runner.call_.end(), call_.begin());
+  for (size_t a = 0; a < pointers.size(); ++a) call_[a] = static_cast<int64_t>(reinterpret_cast<intptr_t>(pointers[a]));
+}
+
+void KernelRunner::Parts::run(int64_t columns, int64_t first_row, int64_t rows, int64_t first_column,
+                              int64_t columns_of_part) const {
+  if (columns_of_part == columns) return run_elements(first_row * columns, (first_row + rows) * columns);
+  if (row_size_ == columns)
+    return function_(call_.data(), first_row, first_row + rows, first_column, first_column + columns_of_part, nullptr);
+  for (int64_t row = first_row; row < first_row + rows; ++row) {
+    const int64_t begin = row * columns + first_column;
+    run_elements(begin, begin + columns_of_part);
+  }
+}
+
+void KernelRunner::Parts::run_elements(int64_t begin, int64_t end) const {
+  if (begin % row_size_ == 0 && end % row_size_ == 0)
+    return function_(call_.data(), begin / row_size_, end / row_size_, 0, row_size_, nullptr);
+  for (int64_t row = begin / row_size_; row * row_size_ < end; ++row) {
+    const int64_t at = row * row_size_;
+    function_(call_.data(), row, row + 1, std::max<int64_t>(begin - at, 0), std::min(end - at, row_size_), nullptr);
+  }
 }
 
 void KernelRunner::run(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,6 +43,10 @@ class KernelRunner {
   // number of threads that needs it. Throws Error(runtime_error) if the kernel is compiled for another machine.
   void run(std::span<void* const> pointers, void* scratch, const Executor& executor) const;
 
+  // Whether rows and columns of the kernel can run one by one, on the caller's choice of threads: `Parts` is such a run.
+  bool has_parts() const;
+  class Parts;
+
   size_t scratch_bytes() const;                             // partial column sums, and the rows' states if a row may be split
   const kernel::Kernel& kernel() const { return kernel_; }  // with arranged rows
   const std::string& symbol() const { return code_.cached.symbol; }
@@ -79,6 +84,7 @@ class KernelRunner {
   bool suits(std::span<void* const> pointers) const;
   const Code& plain_code() const;
   void run(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
+  static constexpr size_t kInlineWords = 256;  // descriptions of calls up to this size need no allocation
   void run_rows(const Code& code, const int64_t* call, void* scratch, const Executor& executor) const;
   bool wants_split(int threads) const {
     if (given_) return splits_ && threads > 1 && rows_ > 0;
@@ -118,6 +124,21 @@ class KernelRunner {
   int64_t state_bytes_ = 0;    // per row that is split
   bool wide_ = false;          // partial sums are f64
   bool one_thread_ = false;    // rows of an output share bytes
+};
+
+// A run of a kernel that has parts. Threads may run different parts at the same time.
+class KernelRunner::Parts {
+ public:
+  Parts(const KernelRunner& runner, std::span<void* const> pointers);
+  // Part of the kernel's elements as a matrix: its elements in their order, with this number of columns.
+  void run(int64_t columns, int64_t first_row, int64_t rows, int64_t first_column, int64_t columns_of_part) const;
+
+ private:
+  void run_elements(int64_t begin, int64_t end) const;
+
+  KernelFunction function_;
+  int64_t row_size_;
+  std::array<int64_t, kInlineWords> call_;
 };
 
 }  // namespace lamina::cpu

@@ -117,7 +117,19 @@ void PlanRunner::add_kernel(const kernel::KernelStep& step, const StepCompiler& 
   }
   if (copies_a_constant && written != nullptr && written->source == kernel::Binding::Source::arena)
     constant_blocks_.emplace(written->index, ConstantBlock{steps_.size()});
+  if (may_follow(step, runner)) steps_.back().is_followed = true;
   steps_.push_back({std::move(runner), step.args, -1, step.indices});
+}
+
+// With its rows and columns as in the plan.
+bool PlanRunner::may_follow(const kernel::KernelStep& step, const KernelRunner& runner) const {
+  if (!step.follows_parts || !runner.has_parts() || step.args.size() > kInlineArgs) return false;
+  const auto* const primitive = std::get_if<std::unique_ptr<const Primitive>>(&steps_.back().runner);
+  if (primitive == nullptr || (*primitive)->columns_of_parts() == 0 || runner.kernel().extents != step.kernel.extents)
+    return false;
+  for (size_t a = 0; a < step.args.size(); ++a)
+    if (runner.kernel().args[a].strides != step.kernel.args[a].strides) return false;
+  return true;
 }
 
 void PlanRunner::add_tiled_step(const kernel::TiledStep& step, const StepCompiler& compiler) {
@@ -182,9 +194,28 @@ void PlanRunner::run(std::span<const void* const> inputs, std::span<void* const>
     const bool is_packed = std::all_of(step.only_for.begin(), step.only_for.end(), [&](size_t i) { return constants->has(i); });
     if (!step.only_for.empty() && is_packed) continue;
     const int64_t begin = times == nullptr ? 0 : now();
-    run_step(step, inputs, outputs, scratch, executor, constants);
-    if (times != nullptr) times->push_back({s, begin, now()});
+    const size_t number = s;
+    if (step.is_followed)
+      run_followed(step, steps_[++s], inputs, outputs, scratch, executor, constants);
+    else
+      run_step(step, inputs, outputs, scratch, executor, constants);
+    if (times != nullptr) times->push_back({number, begin, now()});
   }
+}
+
+// The kernel runs on each part of the result when that has been written, on the same thread: it is in the thread's caches.
+void PlanRunner::run_followed(const Step& step, const Step& kernel, std::span<const void* const> inputs,
+                              std::span<void* const> outputs, char* scratch, const Executor& executor,
+                              PackedConstants* constants) const {
+  std::array<void*, kInlineArgs> args, args_of_kernel;
+  for (const auto& [from, to] : {std::pair{&step, &args}, {&kernel, &args_of_kernel}})
+    for (size_t a = 0; a < from->args.size(); ++a) (*to)[a] = pointer_of(from->args[a], inputs, outputs, scratch);
+  const KernelRunner::Parts parts(std::get<KernelRunner>(kernel.runner), {args_of_kernel.data(), kernel.args.size()});
+  const int64_t columns = std::get<std::unique_ptr<const Primitive>>(step.runner)->columns_of_parts();
+  const PartEnded ended = [columns, &parts](const ResultPart& part) {
+    parts.run(columns, part.first_row, part.rows, part.first_column, part.columns);
+  };
+  run_primitive(step, {args.data(), step.args.size()}, scratch, executor, constants, ended);
 }
 
 // Scratch memory contains the scratch of the running step, then the plan's arena.
@@ -208,18 +239,22 @@ void PlanRunner::run_step(const Step& step, std::span<const void* const> inputs,
   else if (const auto* tiled = std::get_if<std::unique_ptr<const TiledRunner>>(&step.runner))
     (*tiled)->run(args, scratch, executor, constants);
   else
-    run_primitive(step, args, scratch, executor, constants);
+    run_primitive(step, args, scratch, executor, constants, nullptr);
 }
 
 void PlanRunner::run_primitive(const Step& step, std::span<void* const> args, char* scratch, const Executor& executor,
-                               PackedConstants* constants) const {
+                               PackedConstants* constants, const PartEnded& ended) const {
   const Primitive& primitive = *std::get<std::unique_ptr<const Primitive>>(step.runner);
-  if (step.constant < 0) return primitive.run(args, scratch, executor);
+  const auto run = [&](std::span<void* const> with) {
+    if (ended) return primitive.run_in_parts(with, scratch, executor, ended);
+    primitive.run(with, scratch, executor);
+  };
+  if (step.constant < 0) return run(args);
   std::array<void*, kInlineArgs> packed;
   std::copy(args.begin(), args.end(), packed.begin());
   packed[1] = constants->get(static_cast<size_t>(step.constant), primitive.packed_bytes(),
                              [&](void* memory) { primitive.pack(args, memory, scratch, executor.while_others_wait()); });
-  primitive.run({packed.data(), args.size()}, scratch, executor);
+  run({packed.data(), args.size()});
 }
 
 void* PlanRunner::pointer_of(const kernel::Binding& binding, std::span<const void* const> inputs,

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -73,6 +74,7 @@ class PlanRunner {
     std::vector<kernel::Binding> args;
     int constant = -1;  // of a library step: the index of its weights among those that are packed once
     std::vector<kernel::StepIndices> indices = {};  // of a kernel: checked or sorted before it runs
+    bool is_followed = false;                       // the next step is a kernel that runs on the parts of this one's result
     // Of a kernel: it runs only before these weights are packed from its result. Empty: it runs in every execution.
     std::vector<size_t> only_for = {};
   };
@@ -97,8 +99,12 @@ class PlanRunner {
   void end_block(const kernel::Binding& binding);
   void run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
                 const Executor& executor, PackedConstants* constants) const;
+  using PartEnded = std::function<void(const ResultPart&)>;
   void run_primitive(const Step& step, std::span<void* const> args, char* scratch, const Executor& executor,
-                     PackedConstants* constants) const;
+                     PackedConstants* constants, const PartEnded& ended) const;
+  bool may_follow(const kernel::KernelStep& step, const KernelRunner& runner) const;
+  void run_followed(const Step& step, const Step& kernel, std::span<const void* const> inputs, std::span<void* const> outputs,
+                    char* scratch, const Executor& executor, PackedConstants* constants) const;
   void* pointer_of(const kernel::Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
                    char* scratch) const;
 

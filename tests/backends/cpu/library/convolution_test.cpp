@@ -17,6 +17,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16;
 
 constexpr double kLongSums = 8e-6;  // error of sums of thousands of products in f32
@@ -272,6 +273,17 @@ TEST(ConvolutionStep, SmallImagesAreCut) {
         ConvolutionCase{.batch = 1, .src_channels = 256, .dst_channels = 256, .groups = 256, .space = {14, 14}}}) {
     const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
     EXPECT_THAT(run.info.kernels, Contains(HasSubstr(" tiles an image"))) << c.src_channels << " channels";
+  }
+}
+
+// Generated code takes many times as long.
+TEST(ConvolutionStep, GradientsInGroupsOfFewChannelsAreOneDnns) {
+  if (!is_by_onednn()) GTEST_SKIP() << "built without oneDNN";
+  for (const OpKind kind :
+       {OpKind::ConvolutionBackwardData, OpKind::ConvolutionBackwardWeights, OpKind::ConvTransposeBackwardWeights}) {
+    const ConvolutionCase c{.kind = kind, .src_channels = 20, .dst_channels = 20, .groups = 5};
+    const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
+    EXPECT_THAT(run.info.kernels, Not(Contains(StartsWith("convolution, ")))) << name_of(kind);
   }
 }
 

@@ -3,6 +3,7 @@
 // destination.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <list>
 
 #include "backends/cpu/library/onednn/convolution_cut.h"
@@ -121,6 +122,15 @@ class TiledConvolution final : public Primitive {
   size_t scratch_bytes() const override { return own_bytes_ + (packs_ahead_ ? 0 : packed_bytes_); }
 
   void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
+    run_in_parts(args, scratch, executor, nullptr);
+  }
+  int64_t columns_of_parts() const override {
+    const bool are_all_there = (shape_.makes_image() ? shape_.image_extents : shape_.position_extents) == made().spatial();
+    const bool has_parts = are_all_there && is_block(made(), made().dims) && shape_.batch() * std::ssize(tiles_) >= slots_;
+    return has_parts ? made().dims[1] : 0;
+  }
+  void run_in_parts(std::span<void* const> args, void* scratch, const Executor& executor,
+                    const std::function<void(const ResultPart&)>& ended) const override {
     auto* const own = static_cast<char*>(scratch);
     auto* const weights = static_cast<char*>(args[shape_.weights.port]);
     const Memory memory{args, packs_ahead_ ? weights : own + own_bytes_, own, executor.at_most(slots_)};
@@ -128,7 +138,9 @@ class TiledConvolution final : public Primitive {
     if (bias_copy_) copy_bias(memory);
     if (!staged_.is_in_place()) stage(memory);
     for_each_tile(shape_.batch() * std::ssize(tiles_), memory.executor, [&](int64_t i, int thread) {
-      run_tile(memory, i / std::ssize(tiles_), tiles_[static_cast<size_t>(i % std::ssize(tiles_))], thread);
+      const Tile& tile = tiles_[static_cast<size_t>(i % std::ssize(tiles_))];
+      run_tile(memory, i / std::ssize(tiles_), tile, thread);
+      if (ended) ended(part_of(i / std::ssize(tiles_), tile));
     });
   }
 
@@ -321,6 +333,14 @@ class TiledConvolution final : public Primitive {
     });
   }
 
+  ResultPart part_of(int64_t image, const Tile& tile) const {
+    const Dims spatial = made().spatial();
+    int64_t pixels = 1;  // of a row
+    for (size_t axis = shape_.slab_axis + 1; axis < spatial.size(); ++axis) pixels *= spatial[axis];
+    const int64_t rows = shape_.makes_image() ? tile.kind->image_rows : tile.kind->position_rows;
+    return {(image * spatial[shape_.slab_axis] + tile.row) * pixels, rows * pixels, tile.channel, tile.kind->slice};
+  }
+
   // The start of the tile's part of an operand.
   void* operand_of(const Memory& memory, size_t number, int64_t image, const Tile& tile) const {
     const AxesInOrder& operand = operands_[number];
@@ -384,18 +404,30 @@ std::string why_not(const Graph& graph, const Op& op) {
   return spatial_axes <= 3 ? "" : join("it has ", spatial_axes, " spatial axes, the cpu backend convolves along 3 at most");
 }
 
+// Of convolutions that make positions. Code that copies windows, or that was written for registers of less than 512 bits and
+// has few sums in them: 0.5 to 0.9 of the speed of generated code (benchmarks/convolutions, groups of 2 to 8 channels).
+bool is_slow_for_groups(const std::string& name, int vector_bits) {
+  constexpr int kBits = 512;
+  return name.find("gemm") != std::string::npos || (name.starts_with("jit:") && vector_bits < kBits);
+}
+
 }  // namespace
 
 std::vector<LibraryOp> convolution_ops() {
   const auto tiled = [](const kernel::LibraryStep& step, const PrimitiveUse& use) -> std::unique_ptr<const Primitive> {
     return std::make_unique<TiledConvolution>(step, use);
   };
-  return {{OpKind::Convolution, tiled, why_not, nullptr, convolves_integers},
-          {OpKind::ConvolutionBackwardData, tiled, why_not},
-          {OpKind::ConvolutionBackwardWeights, weight_gradient, why_not},
-          {OpKind::ConvTranspose, tiled, why_not, nullptr, convolves_integers},
-          {OpKind::ConvTransposeBackwardData, tiled, why_not},
-          {OpKind::ConvTransposeBackwardWeights, weight_gradient, why_not}};
+  std::vector<LibraryOp> ops = {{OpKind::Convolution, tiled, why_not, nullptr, convolves_integers},
+                                {OpKind::ConvolutionBackwardData, tiled, why_not},
+                                {OpKind::ConvolutionBackwardWeights, weight_gradient, why_not},
+                                {OpKind::ConvTranspose, tiled, why_not, nullptr, convolves_integers},
+                                {OpKind::ConvTransposeBackwardData, tiled, why_not},
+                                {OpKind::ConvTransposeBackwardWeights, weight_gradient, why_not}};
+  // Gradients by generated code take 3 to 80 times as long (benchmarks/convolutions --gradient).
+  for (LibraryOp& op : ops)
+    if (op.kind == OpKind::Convolution || op.kind == OpKind::ConvTransposeBackwardData)
+      op.is_slow_for_groups = is_slow_for_groups;
+  return ops;
 }
 
 }  // namespace lamina::cpu::onednn

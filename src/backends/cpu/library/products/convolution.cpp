@@ -3,6 +3,7 @@
 #include "backends/cpu/library/products/convolution.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -126,7 +127,7 @@ kernel::Contraction product_of(const WindowedContraction& c, const ColumnGroups&
 // Few channels in each group, those of all groups contiguous: a vector has columns of several groups. The weights of all groups
 // are one matrix then.
 ColumnGroups groups_in_vectors(const WindowedContraction& c, const Machine& machine) {
-  const int64_t columns = c.columns.extent, lanes = vector_bits(machine) / (8 * bytes_of(c.left.dtype, 1));
+  const int64_t columns = c.columns.extent, lanes = lanes_of(machine, c.left.dtype);
   if (c.groups.extent <= 1 || columns == 0 || lanes % columns != 0 || !has_type_of_sums(c)) return {};
   const bool are_adjacent = c.groups.left == c.inner_terms.extent && (c.inner_terms.extent == 1 || c.inner_terms.left == 1) &&
                             c.groups.dst == columns && (columns == 1 || c.columns.dst == 1);
@@ -146,6 +147,15 @@ WindowedContraction with_groups_as_columns(WindowedContraction c) {
   }
   c.groups = {};
   return c;
+}
+
+// Whether dst is one dense matrix, whose columns are those of all groups.
+bool makes_matrix(const WindowedContraction& c) {
+  const int64_t columns = c.groups.extent * c.columns.extent;
+  const bool are_contiguous =
+      (c.columns.extent == 1 || c.columns.dst == 1) && (c.groups.extent == 1 || c.groups.dst == c.columns.extent);
+  const std::vector<Run> rows = rows_of(c);
+  return are_contiguous && is_uniform(rows, &Run::other) && (extent_of(rows) == 1 || stride_of(rows, &Run::other) == columns);
 }
 
 struct Form {
@@ -174,9 +184,21 @@ class GeneratedConvolution final : public Primitive {
     runner_.pack(matrix(args[c_.right.port], scratch, executor), packed, executor);
   }
   void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
-    const void* const given = args[c_.right.port];
-    runner_.run(args[c_.left.port], packed_bytes() > 0 ? given : matrix(given, scratch, executor),
-                c_.has_bias() ? args[c_.bias.port] : nullptr, args[c_.dst.port], scratch, executor);
+    run(args, scratch, executor, nullptr);
+  }
+  int64_t columns_of_parts() const override {
+    return is_matrix_ && runner_.unit_count() >= threads_ ? c_.groups.extent * c_.columns.extent : 0;
+  }
+  void run_in_parts(std::span<void* const> args, void* scratch, const Executor& executor,
+                    const std::function<void(const ResultPart&)>& ended) const override {
+    const kernel::MatmulStack& product = runner_.matrices();
+    const struct {
+      int64_t m, n, entries;
+      const std::function<void(const ResultPart&)>& ended;
+    } of{product.m, product.n, product.products() / c_.groups.extent, ended};
+    run(args, scratch, executor, [&of](int64_t entry, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+      of.ended({entry % of.entries * of.m + row, rows, entry / of.entries * of.n + column, columns});
+    });
   }
 
  private:
@@ -197,7 +219,15 @@ class GeneratedConvolution final : public Primitive {
                                      : static_cast<size_t>(
                                            bytes_of(c_.right.dtype, c_.groups.extent * c_.term_count() * c_.columns.extent))),
         copy_(c_.right.dtype, c_.right.dtype, machine, schedule_.vector_bits),
+        is_matrix_(makes_matrix(c_)),
+        threads_(use.threads),
         name_(join("convolution, ", describe(schedule_), is_packed_ ? ", weights packed" : "")) {}
+
+  void run(std::span<void* const> args, void* scratch, const Executor& executor, const ProductRunner::UnitEnded& ended) const {
+    const void* const given = args[c_.right.port];
+    runner_.run(args[c_.left.port], packed_bytes() > 0 ? given : matrix(given, scratch, executor),
+                c_.has_bias() ? args[c_.bias.port] : nullptr, args[c_.dst.port], scratch, executor, ended);
+  }
 
   // The weights of all groups as matrices: in place, or a copy in scratch memory.
   const void* matrix(const void* weights, void* scratch, const Executor& executor) const {
@@ -227,6 +257,8 @@ class GeneratedConvolution final : public Primitive {
   const ProductRunner runner_;
   const size_t matrix_bytes_;  // of the weights of all groups, if they are copied
   const MatrixCopy copy_;
+  const bool is_matrix_;
+  const int threads_;
   const std::string name_;
 };
 
@@ -235,21 +267,23 @@ std::unique_ptr<const Primitive> convolution(const kernel::LibraryStep& step, co
   return generated_convolution(kernel::windowed_contraction_of(step), host_machine(), use);
 }
 
-// Groups of few channels for which oneDNN copies windows: its fast code takes groups of one channel with one result, or of
-// whole blocks of channels.
-bool are_fast_groups(const WindowedContraction& c) {
-  constexpr int64_t kBlock = 8;
-  const int64_t terms = c.inner_terms.extent, columns = c.columns.extent;
-  if (groups_in_vectors(c, host_machine()).columns == 0 || (terms == 1 && columns == 1)) return false;
-  return terms % kBlock != 0 || columns % kBlock != 0;
-}
-
 // Windows of one tap with the channels of both tensors contiguous, and full registers. Neither the number of samples nor packed
 // weights decide: an image's bits are its own.
 bool is_fast(const WindowedContraction& c) {
-  if (are_fast_groups(c)) return true;
-  const int64_t lanes = vector_bits(host_machine()) / (8 * bytes_of(c.left.dtype, 1));
-  return has_whole_rows(c) && c.inner_terms.left == 1 && c.columns.dst == 1 && c.columns.extent >= 2 * lanes;
+  return has_whole_rows(c) && c.inner_terms.left == 1 && c.columns.dst == 1 &&
+         c.columns.extent >= 2 * lanes_of(host_machine(), c.left.dtype);
+}
+
+// Groups of few channels: oneDNN's primitive, unless its code is slower than generated code.
+std::unique_ptr<const Primitive> convolution_in_groups(const kernel::LibraryStep& step, const WindowedContraction& contraction,
+                                                       const PrimitiveUse& use) {
+  for (const LibraryOp& op : onednn_ops()) {
+    if (op.kind != step.op.kind) continue;
+    auto theirs = op.compile(step, use);
+    const bool is_slow = op.is_slow_for_groups != nullptr && op.is_slow_for_groups(theirs->name(), vector_bits(host_machine()));
+    if (!is_slow) return theirs;
+  }
+  return generated_convolution(contraction, host_machine(), use);
 }
 
 std::unique_ptr<const Primitive> fast_convolution(const kernel::LibraryStep& step, const PrimitiveUse& use) {
@@ -257,7 +291,9 @@ std::unique_ptr<const Primitive> fast_convolution(const kernel::LibraryStep& ste
   if (step.post_ops || (step.quantized && !has_many_axes)) return nullptr;
   const WindowedContraction contraction = kernel::windowed_contraction_of(step);
   const bool is_only_choice = contraction.sum_type() == kernel::Type::f64 || has_many_axes;
-  return is_only_choice || is_fast(contraction) ? generated_convolution(contraction, host_machine(), use) : nullptr;
+  if (is_only_choice || is_fast(contraction)) return generated_convolution(contraction, host_machine(), use);
+  const bool has_groups = groups_in_vectors(contraction, host_machine()).columns > 0;
+  return has_groups ? convolution_in_groups(step, contraction, use) : nullptr;
 }
 
 std::vector<LibraryOp> ops_with(decltype(LibraryOp::compile) compile, decltype(LibraryOp::takes_integers) takes_integers) {

@@ -245,14 +245,18 @@ void ProductRunner::pack(const void* weights, void* packed, const Executor& exec
   });
 }
 
+int64_t ProductRunner::unit_count() const {
+  return stack_.products() * parts(stack_.m, schedule_.row_block) * static_cast<int64_t>(column_blocks_.size());
+}
+
 void ProductRunner::run(const void* src, const void* weights, const void* bias, void* dst, void* scratch,
-                        const Executor& executor) const {
+                        const Executor& executor, const UnitEnded& ended) const {
   const Memory memory{static_cast<const char*>(src), static_cast<const char*>(weights), static_cast<const char*>(bias),
                       static_cast<char*>(dst), contraction_.integers ? contraction_.integers->scales.data() : nullptr};
   const int64_t row_blocks = parts(stack_.m, schedule_.row_block);
   const auto column_blocks = static_cast<int64_t>(column_blocks_.size());
   const Executor team = executor.at_most(is_worth_threads_ ? threads_ : 1);
-  for_each_tile(stack_.products() * row_blocks * column_blocks, team, [&](int64_t unit, int thread) {
+  for_each_tile(unit_count(), team, [&](int64_t unit, int thread) {
     const int64_t row = unit / column_blocks % row_blocks * schedule_.row_block;
     const Columns& columns = column_blocks_[static_cast<size_t>(unit % column_blocks)];
     char* const panels = static_cast<char*>(scratch) + static_cast<size_t>(thread) * thread_bytes_;
@@ -260,8 +264,10 @@ void ProductRunner::run(const void* src, const void* weights, const void* bias, 
     char* const tile = rows + all_rows_bytes_;
     char* const tile_of_bias = tile + tile_bytes_;
     const int64_t entry = unit / column_blocks / row_blocks;
-    run_unit({entry, at_entry(memory, entry), row, std::min(row + schedule_.row_block, stack_.m), columns.first, columns.end,
-              panels, rows, tile, tile_of_bias, tile_of_bias + tile_bytes_});
+    const int64_t end_row = std::min(row + schedule_.row_block, stack_.m);
+    run_unit({entry, at_entry(memory, entry), row, end_row, columns.first, columns.end, panels, rows, tile, tile_of_bias,
+              tile_of_bias + tile_bytes_});
+    if (ended) ended(entry, row, end_row - row, columns.first, columns.end - columns.first);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "backends/cpu/code/jit.h"
@@ -40,7 +41,14 @@ class ProductRunner {
   const kernel::MatmulStack& matrices() const { return stack_; }
   size_t scratch_bytes() const { return static_cast<size_t>(threads_) * thread_bytes_; }
   // `scratch`: scratch_bytes() bytes, 64-byte aligned. `bias` may be null if there is none.
-  void run(const void* src, const void* weights, const void* bias, void* dst, void* scratch, const Executor& executor) const;
+  void run(const void* src, const void* weights, const void* bias, void* dst, void* scratch, const Executor& executor) const {
+    run(src, weights, bias, dst, scratch, executor, nullptr);
+  }
+  // Calls `ended`, unless it is null, after each unit, on its thread: rows and columns of this entry of the batch.
+  using UnitEnded = std::function<void(int64_t entry, int64_t first_row, int64_t rows, int64_t first_column, int64_t columns)>;
+  void run(const void* src, const void* weights, const void* bias, void* dst, void* scratch, const Executor& executor,
+           const UnitEnded& ended) const;
+  int64_t unit_count() const;
 
   // 0 if weights are not packed ahead.
   size_t packed_bytes() const {

@@ -23,8 +23,18 @@ bool is_as_wide_as_sums(DataType dtype) { return dtype == DataType::f32 || dtype
 
 // A result that is narrower than a vector is computed as its transpose.
 bool is_better_transposed(const Contraction& contraction, const Machine& machine) {
-  const int64_t lanes = vector_bits(machine) / (contraction.sum_type() == kernel::Type::f64 ? 64 : 32);
+  const int64_t lanes = lanes_of(machine, kernel::data_type_of(contraction.sum_type()));
   return !contraction.integers && contraction.matrices.n < std::min(lanes, contraction.matrices.m);
+}
+
+// Whether dst is one dense matrix, with the rows of all entries of the batch.
+bool makes_matrix(const kernel::MatmulStack& product) {
+  const kernel::MatrixStack& dst = product.dst;
+  if ((product.n > 1 && dst.column_stride != 1) || (product.m > 1 && dst.row_stride != product.n)) return false;
+  int64_t next = product.m * product.n;
+  for (size_t d = product.batch.size(); d-- > 0; next *= product.batch[d])
+    if (product.batch[d] > 1 && dst.batch_strides[d] != next) return false;
+  return true;
 }
 
 class Product final : public Primitive {
@@ -39,6 +49,20 @@ class Product final : public Primitive {
     if (swaps_factors_) std::swap(src, weights);
     runner_.run(src, weights, has_bias_ ? args[2] : nullptr, args[ports_], scratch, executor);
   }
+  int64_t columns_of_parts() const override {
+    return is_matrix_ && runner_.unit_count() >= threads_ ? runner_.matrices().n : 0;
+  }
+  void run_in_parts(std::span<void* const> args, void* scratch, const Executor& executor,
+                    const std::function<void(const ResultPart&)>& ended) const override {
+    const struct {
+      int64_t m;
+      const std::function<void(const ResultPart&)>& ended;
+    } of{runner_.matrices().m, ended};
+    runner_.run(args[0], args[1], has_bias_ ? args[2] : nullptr, args[ports_], scratch, executor,
+                [&of](int64_t entry, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+                  of.ended({entry * of.m + row, rows, column, columns});
+                });
+  }
   size_t packed_bytes() const override { return runner_.packed_bytes(); }
   void pack(std::span<void* const> args, void* packed, void* /*scratch*/, const Executor& executor) const override {
     runner_.pack(args[1], packed, executor);
@@ -51,6 +75,8 @@ class Product final : public Primitive {
         runner_(swaps_factors_ ? kernel::transposed(contraction) : contraction, machine,
                 schedule_for(contraction, use, like, machine), use.threads, weights_for(use, like)),
         has_bias_(contraction.matrices.has_bias),
+        is_matrix_(!swaps_factors_ && makes_matrix(runner_.matrices())),
+        threads_(use.threads),
         ports_(ports),
         name_(join("product, ", describe(runner_.schedule()), packs_ahead(use, like) ? ", weights packed" : "")) {}
 
@@ -73,7 +99,8 @@ class Product final : public Primitive {
 
   bool swaps_factors_;
   ProductRunner runner_;
-  bool has_bias_;
+  bool has_bias_, is_matrix_;
+  int threads_;
   size_t ports_;  // number of inputs
   std::string name_;
 };
