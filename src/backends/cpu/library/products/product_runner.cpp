@@ -256,9 +256,13 @@ void ProductRunner::run(const void* src, const void* weights, const void* bias, 
   const int64_t row_blocks = parts(stack_.m, schedule_.row_block);
   const auto column_blocks = static_cast<int64_t>(column_blocks_.size());
   const Executor team = executor.at_most(is_worth_threads_ ? threads_ : 1);
+  // A thread takes successive units: they share the columns of the larger factor, so that it reads only a part of that.
+  const bool shares_columns = stack_.n > stack_.m;
   for_each_tile(unit_count(), team, [&](int64_t unit, int thread) {
-    const int64_t row = unit / column_blocks % row_blocks * schedule_.row_block;
-    const Columns& columns = column_blocks_[static_cast<size_t>(unit % column_blocks)];
+    const int64_t place = unit % (row_blocks * column_blocks);
+    const int64_t row = (shares_columns ? place % row_blocks : place / column_blocks) * schedule_.row_block;
+    const int64_t block = shares_columns ? place / row_blocks : place % column_blocks;
+    const Columns& columns = column_blocks_[static_cast<size_t>(block)];
     char* const panels = static_cast<char*>(scratch) + static_cast<size_t>(thread) * thread_bytes_;
     char* const rows = panels + all_panels_bytes_;
     char* const tile = rows + all_rows_bytes_;
