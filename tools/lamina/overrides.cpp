@@ -186,16 +186,17 @@ bool is_wide_float(DataType type) {
 }
 
 // Tensors that --set-dtype all:TYPE does not change. Parameters, such as gamma, beta or a norm's statistics, stay f32 for every
-// type of the data but f64.
+// type of the data but f64. Bits that are read as another type keep their number.
 std::unordered_set<uint64_t> tensors_to_keep(const GraphDump& dump, DataType type) {
   std::unordered_set<uint64_t> keep;
   const auto visit = [&](const DumpedOp& op, const std::vector<LogicalTensor>& tensors, bool is_output) {
     const std::vector<const PortSpec*> ports = ports_of(op, is_output);
+    const bool has_bits = schema_of(op.kind).nest == LoopNest::reinterpreted;
     for (size_t i = 0; i < tensors.size(); ++i) {
       const PortSpec* const port = ports.empty() ? nullptr : ports[std::min(i, ports.size() - 1)];
       const bool is_bound =
           port != nullptr && (!allows(schema_of(op.kind), *port, type) || (type != DataType::f64 && is_parameter(port->role)));
-      if (is_bound || !is_wide_float(tensors[i].dtype)) keep.insert(tensors[i].id);
+      if (is_bound || has_bits || !is_wide_float(tensors[i].dtype)) keep.insert(tensors[i].id);
     }
   };
   for (const DumpedOp& op : dump.ops) {
