@@ -15,6 +15,7 @@
 #include "kernels/library_steps.h"
 #include "kernels/lower.h"
 #include "kernels/shared_values.h"
+#include "kernels/viewed_values.h"
 #include "kernels/wide_copies.h"
 #include "passes/tiling/isolate_dequantize.h"
 
@@ -105,6 +106,7 @@ class Planner {
 
   Plan run(const std::vector<FusionGroup>& groups, const std::vector<TileRegion>& regions) {
     mark_values_between(graph_, groups, regions, needed_);
+    find_views(groups);
     for (const TileRegion& region : regions) {
       if (region.rows > 0)
         add_tiled_step(groups, region);
@@ -121,7 +123,17 @@ class Planner {
   }
 
  private:
+  void find_views(const std::vector<FusionGroup>& groups) {
+    std::vector<bool> kept(graph_.values().size(), false);
+    for (const auto& [value, place] : joined_) kept[static_cast<size_t>(value)] = true;
+    std::vector<ValueIndex> outputs;
+    for (const auto& [value, binding] : bindings_)
+      if (binding.source == Binding::Source::output) outputs.push_back(value);
+    views_ = viewed_values(graph_, groups, outputs, kept);
+  }
+
   void add_group(const FusionGroup& group) {
+    if (views_.needs_no_step[static_cast<size_t>(group.ops.front())]) return;
     if (only_markers(graph_, group) || library_steps_.left_out.contains(group.ops.front())) return;
     const int first = group.ops.front();
     if (library_steps_.post_ops.contains(first)) return;  // added at the place of the ops that follow it
@@ -352,6 +364,8 @@ class Planner {
 
   // A value that is no port is in the arena from the step that writes it on.
   Binding bind(ValueIndex value, int64_t bytes, bool written) {
+    if (const auto view = views_.memory_of.find(value); view != views_.memory_of.end())
+      return bind(view->second, bytes, written);
     if (const auto joined = joined_.find(value); joined != joined_.end()) {
       const ValueIndex result = joined->second.result;
       Binding binding = bind(result, graph_.tensor(result).byte_size(), written);
@@ -413,6 +427,7 @@ class Planner {
   std::vector<bool> needed_;  // per value: whether it must be in memory
   std::map<ValueIndex, Binding> bindings_;
   std::map<ValueIndex, PlaceInResult> joined_;
+  Views views_;
   ArenaBuilder arena_;
   Plan plan_;
 };

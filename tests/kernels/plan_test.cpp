@@ -62,6 +62,77 @@ TEST(Plan, AFusedChainIsOneKernelFromInputToOutput) {
   EXPECT_THAT(plan.inplace_ports(), ElementsAre(Pair(0u, 0u)));
 }
 
+//   x ── StaticReshape ── Exp, each a group of its own
+TEST(Plan, AReshapeOfAnInputNeedsNoStep) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {4, 64});
+  g.op(OpKind::Exp, {g.op(OpKind::StaticReshape, {x}, {{"shape", std::vector<int64_t>{2, 128}}, {"special_zero", false}})});
+  const Plan plan = plan_of(with_strides(g.finish()), {.name = "test"}, false);
+  ASSERT_EQ(plan.steps.size(), 1u);
+  EXPECT_THAT(sources_of(plan.steps[0]), ElementsAre(Source::input, Source::output));
+  EXPECT_EQ(plan.arena_bytes, 0u);
+}
+
+//   x ── Exp ── StaticReshape ──> out;  the producer writes to the output
+TEST(Plan, AReshapeToAnOutputNeedsNoStep) {
+  GraphBuilder g;
+  const auto y = g.op(OpKind::Exp, {g.input(f32, {4, 64})});
+  g.op(OpKind::StaticReshape, {y}, {{"shape", std::vector<int64_t>{256}}, {"special_zero", false}});
+  const Plan plan = plan_of(with_strides(g.finish()), {.name = "test"}, false);
+  ASSERT_EQ(plan.steps.size(), 1u);
+  EXPECT_THAT(sources_of(plan.steps[0]), ElementsAre(Source::input, Source::output));
+}
+
+// Of two outputs with the same elements, one is copied; so is an input that is an output under another shape.
+TEST(Plan, AReshapeThatNeedsMemoryOfItsOwnIsACopy) {
+  const Attributes flat{{"shape", std::vector<int64_t>{256}}, {"special_zero", false}};
+  GraphBuilder two;
+  const auto y = two.op(OpKind::Exp, {two.input(f32, {4, 64})});
+  two.op(OpKind::StaticReshape, {y}, flat);
+  two.op(OpKind::StaticReshape, {y}, flat);
+  EXPECT_EQ(plan_of(with_strides(two.finish()), {.name = "test"}, false).steps.size(), 2u);
+  GraphBuilder through;
+  through.op(OpKind::StaticReshape, {through.input(f32, {4, 64})}, flat);
+  EXPECT_EQ(plan_of(with_strides(through.finish()), {.name = "test"}, false).steps.size(), 1u);
+  GraphBuilder strided;
+  strided.op(OpKind::Exp, {strided.op(OpKind::StaticReshape, {strided.input(f32, {4, 64}, {80, 1})}, flat)});
+  EXPECT_EQ(plan_of(with_strides(strided.finish()), {.name = "test"}, false).steps.size(), 2u);
+}
+
+// A result with the permuted strides of its source has each element where that has it.
+TEST(Plan, ATransposeInPlaceNeedsNoStep) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {4, 6, 64});
+  const auto turned = g.op(OpKind::StaticTranspose, {x}, {{"order", std::vector<int64_t>{1, 0, 2}}});
+  g.op(OpKind::Exp, {turned});
+  Graph dense = with_strides(g.finish());
+  EXPECT_EQ(plan_of(dense, {.name = "test"}, false).steps.size(), 2u);
+  GraphBuilder h;
+  const auto same = h.op(OpKind::StaticTranspose, {h.input(f32, {4, 6, 64})}, {{"order", std::vector<int64_t>{1, 0, 2}}});
+  h.tensor(same).shape = {6, 4, 64};
+  h.tensor(same).layout = LayoutType::strided;
+  h.tensor(same).strides = {64, 384, 1};
+  h.op(OpKind::Exp, {same});
+  EXPECT_EQ(plan_of(with_strides(h.finish()), {.name = "test"}, false).steps.size(), 1u);
+}
+
+// The memory of a value lives until the last reader of its views.
+TEST(Plan, AViewKeepsItsMemory) {
+  GraphBuilder g;
+  const Attributes flat{{"shape", std::vector<int64_t>{256}}, {"special_zero", false}};
+  const auto a = g.op(OpKind::Exp, {g.input(f32, {4, 64})});
+  const auto view = g.op(OpKind::StaticReshape, {a}, flat);
+  const auto b = g.op(OpKind::Sqrt, {a});
+  const auto c = g.op(OpKind::StaticReshape, {g.op(OpKind::Tanh, {b})}, flat);
+  g.op(OpKind::Add, {view, c});
+  const Plan plan = plan_of(with_strides(g.finish()), {.name = "test", .alignment = 64}, false);
+  ASSERT_EQ(plan.steps.size(), 4u);  // exp, sqrt, tanh, add
+  const auto place = [&](size_t step, size_t arg) { return args_of(plan.steps[step])[arg].index; };
+  EXPECT_TRUE(place(3, 0) == place(0, 1) || place(3, 1) == place(0, 1));  // add reads what exp wrote
+  EXPECT_NE(place(1, 1), place(0, 1));                                    // sqrt does not write over it
+  EXPECT_NE(place(2, 1), place(0, 1));
+}
+
 TEST(Plan, AStepWritesOverWhatNobodyReadsAfterIt) {
   const Plan plan = plan_of(chain(), {.name = "test", .alignment = 64}, false);
   ASSERT_EQ(plan.steps.size(), 4u);

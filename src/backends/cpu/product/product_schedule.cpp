@@ -239,6 +239,10 @@ std::string describe(const ProductSchedule& schedule) { return schedule_text::de
 
 int64_t lanes_of(const Machine& machine, DataType dtype) { return vector_bits(machine) / bits_of(dtype); }
 
+bool multiplies_pairs(DataType src, DataType weights, const Machine& machine) {
+  return src == DataType::bf16 && weights == DataType::bf16 && machine.instructions.computes_in_bf16;
+}
+
 int64_t panel_columns(const Contraction& contraction, const ProductSchedule& schedule) {
   return schedule.vectors * schedule.vector_bits / (8 * bytes_of_sum(contraction));
 }

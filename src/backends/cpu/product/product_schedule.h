@@ -59,6 +59,9 @@ struct ProductUse {
   int64_t part = 0;          // or, if not 0, found for parts of this many entries of k
 };
 
+// Whether the machine has instructions that multiply pairs of factors of these types (kernel::Contraction::multiplies_pairs).
+bool multiplies_pairs(DataType src, DataType weights, const Machine& machine);
+
 // By rules, from the sizes of caches and the number of registers.
 ProductSchedule choose_product_schedule(const kernel::Contraction& contraction, const Machine& machine, const ProductUse& use);
 

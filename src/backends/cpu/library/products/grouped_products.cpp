@@ -39,7 +39,7 @@ MatrixStack weights_of(const kernel::LibraryStep& step) {
 }
 
 // The product of `rows` rows by one matrix, into contiguous rows.
-Contraction part_of(int64_t rows, const MatrixStack& src, const MatrixStack& weights, DataType dst) {
+Contraction part_of(int64_t rows, const MatrixStack& src, const MatrixStack& weights, DataType dst, const Machine& machine) {
   Contraction contraction;
   contraction.matrices.m = rows;
   contraction.matrices.n = weights.columns;
@@ -47,6 +47,7 @@ Contraction part_of(int64_t rows, const MatrixStack& src, const MatrixStack& wei
   contraction.matrices.src = {rows, src.columns, src.row_stride, src.column_stride, {}, src.dtype};
   contraction.matrices.weights = weights;
   contraction.matrices.dst = {rows, weights.columns, weights.columns, 1, {}, dst};
+  contraction.multiplies_pairs = multiplies_pairs(src.dtype, weights.dtype, machine);
   return contraction;
 }
 
@@ -90,7 +91,7 @@ class GroupedProduct final : public Primitive {
 
  private:
   void add_part(int64_t rows, const MatrixStack& weights, const Machine& machine, int threads) {
-    const Contraction part = part_of(rows, src_, weights, dst_.dtype);
+    const Contraction part = part_of(rows, src_, weights, dst_.dtype, machine);
     part_rows_.push_back(rows);
     parts_.push_back(
         std::make_unique<ProductRunner>(part, machine, choose_product_schedule(part, machine, {threads}), threads));

@@ -174,10 +174,8 @@ std::unique_ptr<const Primitive> product(const kernel::LibraryStep& step, const 
   return std::make_unique<Product>(kernel::contraction_of(step), step.inputs.size(), use);
 }
 
-// Factors of bf16, by instructions for pairs of them.
 bool multiplies_pairs(const kernel::LibraryStep& step) {
-  const bool are_bf16 = step.inputs[0].dtype == DataType::bf16 && step.inputs[1].dtype == DataType::bf16;
-  return !step.quantized && are_bf16 && host_machine().instructions.computes_in_bf16;
+  return !step.quantized && multiplies_pairs(step.inputs[0].dtype, step.inputs[1].dtype, host_machine());
 }
 
 std::unique_ptr<const Primitive> converted_product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
