@@ -15,11 +15,6 @@ constexpr size_t kLine = 64;
 
 size_t whole_lines(int64_t bytes) { return (static_cast<size_t>(bytes) + kLine - 1) / kLine * kLine; }
 
-// Of a panel in place. Pairs of bf16 in panels are words.
-DataType type_in_place(const kernel::Contraction& contraction) {
-  return contraction.multiplies_pairs ? DataType::f32 : contraction.matrices.weights.dtype;
-}
-
 DataType storage_of(kernel::Type sums) {
   return sums == kernel::Type::f64 ? DataType::f64 : sums == kernel::Type::s32 ? DataType::s32 : DataType::f32;
 }
@@ -67,8 +62,8 @@ ProductRunner::ProductRunner(kernel::Contraction contraction, const Machine& mac
       row_source_(rows),
       sum_type_(storage_of(contraction_.sum_type())),
       bias_type_(contraction_.integers ? DataType::f32 : sum_type_),
-      panel_type_(schedule_.copies_panels ? sum_type_ : type_in_place(contraction_)),
-      copied_type_(weights_.are_packed_ahead ? type_in_place(contraction_) : panel_type_),
+      panel_type_(schedule_.copies_panels ? sum_type_ : type_of_panels(contraction_)),
+      copied_type_(weights_.are_packed_ahead ? type_of_panels(contraction_) : panel_type_),
       k_(contraction_.elements_of_k()),
       entries_(contraction_.entries()),
       sum_bytes_(bytes_of(sum_type_, 1)),
@@ -78,6 +73,7 @@ ProductRunner::ProductRunner(kernel::Contraction contraction, const Machine& mac
       dst_bytes_(bytes_of(stack_.dst.dtype, 1)),
       columns_(panel_columns(contraction_, schedule)) {
   check_types();
+  copy_weights_ = WeightsCopy(contraction_, copied_type_, machine_, schedule.vector_bits);
   const int64_t rest = stack_.n % columns_;
   LAMINA_CHECK(weights_.source == nullptr || schedule_.copies_panels, kernel::print(contraction_));
   if (stack_.n >= columns_ || weights_.source != nullptr) compile(whole_, columns_);
@@ -114,12 +110,7 @@ void ProductRunner::compile_copies() {
     scale_out_ = ScaledCopy(stack_.dst.dtype, contraction_.integers->scales.size() == 1, machine_, bits);
     return;
   }
-  if (contraction_.multiplies_pairs) {
-    copy_src_ = MatrixCopy(stack_.src.dtype, stack_.src.dtype, machine_, bits);
-  } else {
-    copy_src_ = MatrixCopy(stack_.src.dtype, sum_type_, machine_, bits);
-    copy_weights_ = MatrixCopy(stack_.weights.dtype, copied_type_, machine_, bits);
-  }
+  copy_src_ = MatrixCopy(stack_.src.dtype, contraction_.multiplies_pairs ? stack_.src.dtype : sum_type_, machine_, bits);
   copy_in_ = MatrixCopy(sum_type_, sum_type_, machine_, bits);
   copy_out_ = MatrixCopy(sum_type_, stack_.dst.dtype, machine_, bits);
 }
@@ -192,20 +183,20 @@ void ProductRunner::compile(PanelCode& code, int64_t columns) const {
 }
 
 void ProductRunner::compile_panel_copies(PanelCode& code, int vectors) const {
-  const bool along_k = stack_.weights.row_stride == 1 && stack_.weights.column_stride != 1;
-  PanelCopy copy{.from = along_k ? type_in_place(contraction_) : stack_.weights.dtype,
-                 .to = copied_type_,
-                 .zero_point = contraction_.integers ? contraction_.integers->weights_zero_point : 0,
-                 .joins_rows = contraction_.multiplies_pairs && !along_k,
-                 .vector_bits = schedule_.vector_bits,
-                 .vectors = vectors,
-                 .along_k = along_k,
-                 .bytes_ahead = 0};
-  if (schedule_.prefetches) copy.bytes_ahead = along_k ? product_tuning::kBytesAlongK : columns_ * weights_bytes_;
-  if (along_k || stack_.weights.column_stride == 1) code.copy = compile_code(source_of(copy), machine_);
+  int64_t ahead = 0;
+  if (schedule_.prefetches) ahead = copy_weights_.is_along_k() ? product_tuning::kBytesAlongK : columns_ * weights_bytes_;
+  code.copy = copy_weights_.code(vectors, ahead, machine_);
   if (copied_type_ == panel_type_) return;
-  copy.from = copied_type_, copy.to = panel_type_, copy.along_k = false, copy.is_paired = true, copy.bytes_ahead = 0;
-  code.conversion = compile_code(source_of(copy), machine_);
+  code.conversion =
+      compile_code(source_of(PanelCopy{.from = copied_type_,
+                                       .to = panel_type_,
+                                       .zero_point = contraction_.integers ? contraction_.integers->weights_zero_point : 0,
+                                       .is_paired = true,
+                                       .vector_bits = schedule_.vector_bits,
+                                       .vectors = vectors,
+                                       .along_k = false,
+                                       .bytes_ahead = 0}),
+                   machine_);
 }
 
 void ProductRunner::compile_tile(PanelCode& code, int64_t rows) const {
@@ -444,46 +435,7 @@ ProductRunner::Panel ProductRunner::at(const Unit& unit, const Panel& panel, int
 
 void ProductRunner::copy_panel(const char* from, int64_t columns, int64_t entries, char* to) const {
   const PanelCode& code = code_of(columns);
-  const Steps steps{stack_.weights.row_stride * weights_bytes_, stack_.weights.column_stride * weights_bytes_};
-  int64_t copied = 0;
-  if (code.copy.address != nullptr && columns == code.columns) {
-    copied = entries / entries_;
-    code.copy.as<PanelCopyFunction>()(from, steps.column == weights_bytes_ ? steps.row : steps.column, to, copied);
-    if (copied * entries_ == entries) return;
-  }
-  const int64_t bytes = element_bytes(copied_type_), rest = entries - copied * entries_;
-  to += copied * code.columns * bytes;
-  if (columns < code.columns || contraction_.multiplies_pairs)
-    std::memset(to, 0, static_cast<size_t>((rest + entries_ - 1) / entries_ * code.columns * bytes));
-  from += copied * entries_ * steps.row;
-  if (entries_ > 1) return copy_pairs(from, columns, rest, to);
-  copy_weights_(from, steps, to, {code.columns * bytes, bytes}, rest, columns);
-}
-
-// One by one.
-void ProductRunner::copy_pairs(const char* from, int64_t columns, int64_t entries, char* to) const {
-  const Steps steps{stack_.weights.row_stride * weights_bytes_, stack_.weights.column_stride * weights_bytes_};
-  const int64_t width = code_of(columns).columns;
-  const bool is_signed = stack_.weights.dtype == DataType::s8;
-  for (int64_t i = 0; i < entries; ++i) {
-    for (int64_t column = 0; column < columns; ++column) {
-      const char* const entry = from + i * steps.row + column * steps.column;
-      const char byte = *entry;
-      const int64_t place = (i / entries_ * width + column) * entries_ + i % entries_;
-      if (contraction_.multiplies_pairs) {
-        std::memcpy(to + place * weights_bytes_, entry, sizeof(uint16_t));
-        continue;
-      }
-      if (copied_type_ != sum_type_) {
-        to[place] = byte;
-        continue;
-      }
-      const int value = is_signed ? static_cast<int8_t>(byte) : static_cast<uint8_t>(byte);
-      const auto half = static_cast<int16_t>(value - contraction_.integers->weights_zero_point);
-      std::memcpy(to + place * int64_t{sizeof(half)}, &half, sizeof(half));
-    }
-    // The other entry of a last pair is multiplied by 0.
-  }
+  copy_weights_(code.copy, from, columns, code.columns, entries, to);
 }
 
 // Register tiles of panels from a source write whole vectors.

@@ -9,6 +9,7 @@
 #include "backends/cpu/code/jit.h"
 #include "backends/cpu/library/products/matrix_copy.h"
 #include "backends/cpu/library/products/sources.h"
+#include "backends/cpu/library/products/weights_copy.h"
 #include "backends/cpu/product/product_code.h"
 #include "backends/cpu/product/product_schedule.h"
 #include "backends/cpu/threads/executor.h"
@@ -117,7 +118,6 @@ class ProductRunner {
   char* copied_panel(const Unit& unit, int64_t slot) const;
   // `entries` of k.
   void copy_panel(const char* from, int64_t columns, int64_t entries, char* to) const;
-  void copy_pairs(const char* from, int64_t columns, int64_t entries, char* to) const;
   int64_t entries_of(const Unit& unit) const;
   bool finds_rows() const { return row_source_ != nullptr && !schedule_.copies_rows; }
   ColumnGroups groups() const;
@@ -142,9 +142,10 @@ class ProductRunner {
   int64_t sum_bytes_, src_bytes_, weights_bytes_, bias_bytes_, dst_bytes_;  // of an entry
   int64_t columns_;                                                         // of a panel
   PanelCode whole_, last_;                                                  // panels; the last one if it has fewer columns
-  MatrixCopy copy_src_, copy_weights_, copy_bias_, copy_in_, copy_out_;     // the last two: dst
-  ScaledCopy scale_out_;                                                    // dst, of integers
-  std::vector<Columns> column_blocks_;                                      // in the order in which threads take them
+  MatrixCopy copy_src_, copy_bias_, copy_in_, copy_out_;                    // the last two: dst
+  WeightsCopy copy_weights_;
+  ScaledCopy scale_out_;                // dst, of integers
+  std::vector<Columns> column_blocks_;  // in the order in which threads take them
   bool is_worth_threads_ = false;
   int64_t packed_matrices_ = 1, packed_matrix_bytes_ = 0;
   Dims packed_strides_;           // from one matrix of packed weights to the next, in elements, per batch dim
