@@ -20,8 +20,8 @@ class WeightsCopy {
   // `to`: the type of the panels.
   WeightsCopy(const kernel::Contraction& contraction, DataType to, const Machine& machine, int vector_bits);
 
-  // The code that copies whole panels of so many vectors; null if the matrix is contiguous along neither axis. `bytes_ahead`:
-  // as in PanelCopy.
+  // The code that copies whole panels of this number of vectors; null if the matrix is contiguous along neither axis.
+  // `bytes_ahead`: as in PanelCopy.
   CompiledCode code(int vectors, int64_t bytes_ahead, const Machine& machine) const;
 
   // Copies `entries` of k of `columns` columns to a panel of `width` columns, by `code` if it is there and the panel is whole.
