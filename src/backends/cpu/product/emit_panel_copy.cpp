@@ -1,6 +1,6 @@
 #include "backends/cpu/product/emit_product.h"
 
-#include "backends/cpu/product/integer_pairs.h"
+#include "backends/cpu/product/pairs.h"
 #include "backends/cpu/product/product_function.h"
 #include "backends/cpu/vector/transpose.h"
 #include "interface/status.h"

@@ -3,7 +3,7 @@
 #include <functional>
 #include <utility>
 
-#include "backends/cpu/product/integer_pairs.h"
+#include "backends/cpu/product/pairs.h"
 #include "backends/cpu/product/product_function.h"
 #include "interface/status.h"
 

@@ -1,7 +1,7 @@
 // Rows before and after a product: conversions of src, and results from sums of integers.
 #include "backends/cpu/product/emit_product.h"
 
-#include "backends/cpu/product/integer_pairs.h"
+#include "backends/cpu/product/pairs.h"
 #include "backends/cpu/product/product_function.h"
 #include "interface/status.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/product/emit_product.h"
-#include "backends/cpu/product/integer_pairs.h"
+#include "backends/cpu/product/pairs.h"
 #include "backends/cpu/product/product_function.h"
 #include "backends/cpu/vector/transpose.h"
 

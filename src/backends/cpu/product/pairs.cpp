@@ -1,4 +1,4 @@
-#include "backends/cpu/product/integer_pairs.h"
+#include "backends/cpu/product/pairs.h"
 
 namespace lamina::cpu {
 
