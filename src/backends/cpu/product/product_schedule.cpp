@@ -175,10 +175,11 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
 
 // One tile of rows whose weights are transposed in registers, where they are contiguous along k.
 bool choose_transposing(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
-  if (!is_along_k(c) || c.matrices.m > most_rows_along_k(c, machine, s)) return false;
-  s.vectors = 1;
-  s.rows = static_cast<int>(c.matrices.m);
-  if (!may_read_in_place(c, machine, s)) return false;
+  ProductSchedule one_tile = s;
+  one_tile.vectors = 1;
+  one_tile.rows = static_cast<int>(std::min<int64_t>(c.matrices.m, std::numeric_limits<int>::max()));
+  if (!is_along_k(c) || !may_read_in_place(c, machine, one_tile)) return false;
+  s = one_tile;
   s.row_block = c.matrices.m;
   s.copies_panels = false;
   s.prefetches = true;

@@ -117,8 +117,7 @@ void ProductRunner::compile_copies() {
 
 // The last blocks are smaller, so that all threads end at about the same time. Weights in place are read in long rows instead.
 void ProductRunner::plan_units() {
-  const bool reads_in_place = !weights_.are_packed_ahead && !schedule_.copies_panels;
-  const bool is_shared = threads_ > 1 && !reads_in_place && schedule_.column_block < stack_.n && stack_.products() == 1;
+  const bool is_shared = threads_ > 1 && !reads_in_place() && schedule_.column_block < stack_.n && stack_.products() == 1;
   for (int64_t first = 0, end = 0; first < stack_.n; first = end) {
     const int64_t share = is_shared ? (stack_.n - first) / (2 * threads_) / columns_ * columns_ : stack_.n;
     end = std::min(first + std::min(schedule_.column_block, std::max(share, columns_)), stack_.n);
@@ -389,20 +388,17 @@ ProductRunner::Rows ProductRunner::at(const Unit& unit, const Rows& rows, int64_
 int64_t ProductRunner::bytes_ahead() const {
   if (!schedule_.prefetches) return 0;
   if (weights_.are_packed_ahead) return copied_type_ == panel_type_ ? product_tuning::kBytesOfPanelAhead : 0;
-  if (schedule_.copies_panels) return 0;
+  if (!reads_in_place()) return 0;
   return transposes() ? product_tuning::kBytesAlongK : std::max(columns_ * weights_bytes_, product_tuning::kBytesAlongColumns);
 }
 
 // Whether tiles with this code join pairs of bf16 from rows of weights in place.
 bool ProductRunner::joins_rows(const PanelCode& code) const {
-  const bool is_in_place = !weights_.are_packed_ahead && !schedule_.copies_panels && code.last_lanes == 0;
-  return contraction_.multiplies_pairs && is_in_place && !transposes();
+  return contraction_.multiplies_pairs && reads_in_place() && code.last_lanes == 0 && !transposes();
 }
 
 // Weights in place that are contiguous along k.
-bool ProductRunner::transposes() const {
-  return !weights_.are_packed_ahead && !schedule_.copies_panels && stack_.weights.column_stride != 1;
-}
+bool ProductRunner::transposes() const { return reads_in_place() && stack_.weights.column_stride != 1; }
 
 // Of weights that are read in place, only the last panel is copied if it is narrower than a register tile. Packed weights are
 // converted, if not by the tiles.

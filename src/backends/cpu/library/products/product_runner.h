@@ -111,6 +111,7 @@ class ProductRunner {
   void copy(const Unit& unit, const Panel& panel, int64_t slot) const;
   Rows at(const Unit& unit, const Rows& rows, int64_t slot) const;
   Panel at(const Unit& unit, const Panel& panel, int64_t slot) const;
+  bool reads_in_place() const { return !weights_.are_packed_ahead && !schedule_.copies_panels; }  // the weights
   bool joins_rows(const PanelCode& code) const;
   bool transposes() const;
   int64_t bytes_ahead() const;
