@@ -9,8 +9,8 @@
 
 namespace lamina {
 
-// `Compiled`: a compiled step, with the backend's way to run it, and its scratch memory.
-template <typename Compiled>
+// `Compiled`: a compiled step, with the backend's way to run it, and its scratch memory. `Machine`: what it is compiled for.
+template <typename Compiled, typename Machine = void>
 class PrimitiveLibrary : public LibraryCapabilities {
  public:
   // How a step is used.
@@ -20,6 +20,8 @@ class PrimitiveLibrary : public LibraryCapabilities {
     bool packs_weights = false;      // packs weights ahead, if the step gains by that
     bool reads_packed_once = false;  // packed weights would be read by one execution only
     const Compiled* like = nullptr;  // uses the same packed weights as this step
+    // For a machine that may not be this one: code is exported. Null: this machine.
+    const Machine* machine = nullptr;
   };
   // Returns null if another library must run this step, because of its shapes or layouts. Throws Error.
   virtual std::unique_ptr<Compiled> compile(const kernel::LibraryStep& step, const Use& use) const = 0;

@@ -2,10 +2,10 @@
 // tensor. GroupedMatMul: the offsets of its groups.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 
-#include "interface/element.h"
+#include "interface/index_checks.h"
 #include "interface/op_schema.h"
 
 namespace lamina {
@@ -21,43 +21,25 @@ IndexedAxis gathered_axis(const OpView& view);
 // The same for ScatterAdd.
 IndexedAxis scattered_axis(const OpView& view);
 
-// Throws Error(invalid_arguments): element `position` (in row-major order) of the indices, whose shape is `shape`, has the
-// illegal value `value`. The sentence gives the values allowed for an axis of `extent`.
-[[noreturn]] void fail_index(const Op& op, const Dims& shape, int64_t position, int64_t value, int64_t extent);
+// The port that their errors name.
+inline OpPlace place_of_indices(const Op& op) { return place_of(op, "input indices"); }
 
-// Calls visit(position, index) for each element of `indices` (s32 or s64, in `memory`), in row-major order.
-template <typename Visit>
-void for_each_index(const LogicalTensor& indices, const void* memory, const Visit& visit) {
-  const Dims& shape = *indices.shape;
-  const int64_t count = indices.element_count();
-  const bool dense = is_dense(indices);
-  for (int64_t position = 0; position < count; ++position) {
-    int64_t offset = dense ? position : 0, rest = position;
-    for (size_t d = dense ? 0 : shape.size(); d-- > 0; rest /= shape[d]) offset += rest % shape[d] * indices.strides[d];
-    visit(position, indices.dtype == DataType::s64 ? load_element<int64_t>(memory, offset)
-                                                   : int64_t{load_element<int32_t>(memory, offset)});
-  }
+// Throws Error(index_out_of_range): element `position` (in row-major order) of the indices, whose shape is `shape`, has the
+// illegal value `value`. The sentence gives the values allowed for an axis of `extent`.
+[[noreturn]] inline void fail_index(const Op& op, const Dims& shape, int64_t position, int64_t value, int64_t extent) {
+  fail_index(place_of_indices(op), shape, position, value, extent);
 }
 
-// Fails as above for the first element of `indices` (s32 or s64, in `memory`) that is outside -extent..extent - 1.
-void check_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent);
-
-// Throws Error(index_out_of_range) unless the offset where a group of a GroupedMatMul ends is one of its `rows`, or their
-// number.
-void check_group_end(const Op& op, int64_t group, int64_t offset, int64_t rows);
-
-// What to sort by index: elements of a tensor that has `steps` elements along each axis of the indices, from one index to the
-// next. Those with the index `ignored` are left out.
-struct IndexOrder {
-  Dims steps;
-  std::optional<int64_t> ignored;
-};
-
-// Checks as above, then sorts: sorted[e] to sorted[e + 1] - 1 are the places in `sorted` where the positions of the elements
-// with index e are, in the order of the indices.
-void sort_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent, const IndexOrder& order,
-                  int64_t* sorted);
-// The number of elements of `sorted`.
-inline int64_t sorted_size(const LogicalTensor& indices, int64_t extent) { return extent + 1 + indices.element_count(); }
+// As the functions of index_checks.h.
+inline void check_group_end(const Op& op, int64_t group, int64_t offset, int64_t rows) {
+  if (offset < 0 || offset > rows) check_group_end(place_of(op, "input offsets"), group, offset, rows);
+}
+inline void check_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent) {
+  check_indices(place_of_indices(op), indices, memory, extent);
+}
+inline void sort_indices(const Op& op, const LogicalTensor& indices, const void* memory, int64_t extent,
+                         const IndexOrder& order, int64_t* sorted) {
+  sort_indices(place_of_indices(op), indices, memory, extent, order, sorted);
+}
 
 }  // namespace lamina

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <numeric>
 
 namespace lamina::kernel {
 
@@ -101,8 +99,6 @@ bool last_is_rows(const MatmulStack& stack) {
 }
 
 }  // namespace
-
-int64_t MatmulStack::products() const { return std::accumulate(batch.begin(), batch.end(), int64_t{1}, std::multiplies<>()); }
 
 MatmulStack matmul_stack(const LibraryStep& step) {
   const LogicalTensor &src = step.inputs[0], &weights = step.inputs[1], &dst = step.outputs[0];

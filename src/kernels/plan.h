@@ -14,6 +14,7 @@
 
 #include "interface/graph.h"
 #include "interface/indices.h"
+#include "kernels/binding.h"
 #include "kernels/capability.h"
 #include "kernels/kernel_ir.h"
 #include "passes/fusion/fuse.h"
@@ -23,14 +24,6 @@
 #include "passes/tiling/tile_regions.h"
 
 namespace lamina::kernel {
-
-// The source of an arg's memory.
-struct Binding {
-  // none: an absent port; positions: 0, 1, 2, ... as s32.
-  enum class Source { none, input, output, arena, table, positions } source = Source::none;
-  size_t index = 0;   // port, byte offset in the arena, or table number
-  int64_t bytes = 0;  // from the first byte of that memory
-};
 
 // Indices in the memory of an arg. Before the step runs, all must be in -extent..extent - 1. With an order, they are then
 // sorted into the memory of another arg.

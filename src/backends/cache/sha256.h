@@ -1,7 +1,8 @@
-// SHA-256. LLVM computes it, but callers do not depend on LLVM.
+// SHA-256, for keys of caches and digests of files.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,7 +11,25 @@ namespace lamina {
 
 using Sha256 = std::array<uint8_t, 32>;
 
+// Of texts that are added one after the other.
+class Sha256Stream {
+ public:
+  void update(std::string_view text);
+  Sha256 finish();  // once
+
+ private:
+  void add(const uint8_t* block);
+
+  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<uint8_t, 64> block_ = {};
+  size_t filled_ = 0;
+  uint64_t total_ = 0;
+};
+
+std::string hex_of(const Sha256& digest);  // 64 digits
+
 Sha256 sha256(std::string_view first, std::string_view second = {});  // of both, concatenated
-std::string sha256_hex(std::string_view text);                        // 64 digits
+std::string sha256_hex(std::string_view text);                        // as digits
 
 }  // namespace lamina

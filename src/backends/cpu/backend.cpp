@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/dispatch/host_block.h"
+#include "backends/cpu/dispatch/packed_constants.h"
 #include "backends/cpu/library/default_primitive_library.h"
-#include "backends/cpu/run/host_block.h"
-#include "backends/cpu/run/packed_constants.h"
 #include "backends/cpu/run/plan_runner.h"
 #include "backends/cpu/threads/executor.h"
 #include "backends/cpu/tune/machine_limits.h"
@@ -54,19 +54,20 @@ class CpuExecutable final : public Executable {
     ScratchPool<HostBlock>::Lease scratch(pool_, info_.workspace_bytes, context);
     auto* constants = static_cast<PackedConstants*>(context.constants);
     std::unique_ptr<PackedConstants> reused;
-    if (constants == nullptr && runner_.constant_count() > 0) {
+    if (constants == nullptr && runner_.program()->constant_count() > 0) {
       reused = take_idle_constants();
       constants = reused.get();
     }
     const Executor executor = context.pool == nullptr ? Executor(context.threads) : Executor(*context.pool);
-    runner_.run(inputs, outputs, static_cast<char*>(scratch.memory()), executor, constants, context.step_times);
+    runner_.program()->run(inputs, outputs, static_cast<char*>(scratch.memory()), executor, constants, context.step_times);
     scratch.end();
     if (reused != nullptr) recycle_constants(std::move(reused));
   }
 
   const ExecutableInfo& info() const override { return info_; }
   std::unique_ptr<CachedConstants> cache_constants() const override {
-    return runner_.constant_count() == 0 ? nullptr : std::make_unique<PackedConstants>(runner_.constant_count());
+    return runner_.program()->constant_count() == 0 ? nullptr
+                                                    : std::make_unique<PackedConstants>(runner_.program()->constant_count());
   }
   size_t constant_bytes() const override { return runner_.constant_bytes(); }
   void begin_use(const Allocator* allocator) const override {
@@ -94,7 +95,7 @@ class CpuExecutable final : public Executable {
         return constants;
       }
     }
-    return std::make_unique<PackedConstants>(runner_.constant_count());
+    return std::make_unique<PackedConstants>(runner_.program()->constant_count());
   }
   // Frees it if there is no memory to list it: the execution has ended well.
   void recycle_constants(std::unique_ptr<PackedConstants> constants) const {

@@ -13,14 +13,14 @@
 #include "backends/gpu/emit/emit_kernel.h"
 
 namespace lamina {
-template <typename Compiled>
+template <typename Compiled, typename Machine>
 class PrimitiveLibrary;
 }
 
 namespace lamina::gpu {
 
 class StepRunner;
-using StepLibrary = PrimitiveLibrary<StepRunner>;
+using StepLibrary = PrimitiveLibrary<StepRunner, void>;
 
 // A buffer (CUDA: a device pointer, OpenCL: a cl_mem) and a byte offset into it.
 struct BufferView {

@@ -150,6 +150,7 @@ Machine host_machine() {
 }
 
 bool host_runs(const Machine& machine) {
+  if (machine.keeps_objects) return false;
   const Instructions& code = machine.instructions;
   if (code.architecture != &host_architecture() || !targets::contains(host_target(), *code.target)) return false;
   const Machine own = capped(whole_host(), *code.target);

@@ -11,7 +11,7 @@ namespace lamina::cpu {
 // Error(invalid_arguments) for another value of LAMINA_MAX_ISA.
 Machine host_machine();
 
-// Whether code for `machine` runs here.
+// Whether code for `machine` runs here, and is loaded.
 bool host_runs(const Machine& machine);
 
 }  // namespace lamina::cpu

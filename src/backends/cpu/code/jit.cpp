@@ -36,7 +36,7 @@ class Jit {
 
   // Threads compile different kernels in parallel. A thread that requests a kernel that is being compiled waits for it.
   CompiledCode compile(const CodeSource& source, const Machine& machine) {
-    const std::string key = key_of(source, machine);
+    const std::string code_key = key_of(source, machine), key = machine.keeps_objects ? "object\n" + code_key : code_key;
     // A fork waits for kernels that are being compiled; otherwise LLVM's state in the child could be inconsistent.
     Mutex same_kernel(LockRow::jit, std::hash<std::string>()(key));
     const std::lock_guard lock(same_kernel);
@@ -44,12 +44,20 @@ class Jit {
       known->from_cache = true;
       return *std::move(known);
     }
-    CompiledCode compiled{nullptr, symbol_of(source, key), false, nullptr};
+    CompiledCode compiled{.symbol = symbol_of(source, code_key)};
     const CodeCache* const disk = CodeCache::from_environment();
-    const std::string disk_key = disk == nullptr ? "" : disk_key_of(key);
+    const std::string disk_key = disk == nullptr ? "" : disk_key_of(code_key);
     LinkedCode code;
     // Threads that only execute may compile too, and may have a small stack.
     call_with_stack(kStackForLlvm, [&] {
+      if (machine.keeps_objects) {
+        std::optional<std::string> stored = disk != nullptr ? disk->find(disk_key) : std::nullopt;
+        compiled.from_cache = stored.has_value();
+        if (!stored) stored = make_object(source, machine, compiled.symbol)->getBuffer().str();
+        if (disk != nullptr && !compiled.from_cache) disk->store(disk_key, *stored);
+        compiled.object = std::make_shared<const std::string>(*std::move(stored));
+        return;
+      }
       if (machine.instructions.architecture != &host_architecture()) {
         compiled.from_cache = disk != nullptr && disk->find(disk_key).has_value();
         if (compiled.from_cache) return;

@@ -2,7 +2,9 @@
 #include "backends/cpu/library/default_primitive_library.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
+#include <utility>
 
 #include "backends/cpu/library/library_ops.h"
 #include "interface/data_type.h"
@@ -13,18 +15,15 @@ namespace lamina::cpu {
 
 namespace {
 
-// The entries of a kind, in the order in which they are asked to compile a step.
-std::span<const LibraryOp> library_ops(OpKind kind) {
-  static const std::map<OpKind, std::vector<LibraryOp>> all = [] {
-    std::map<OpKind, std::vector<LibraryOp>> ops;
-    for (const auto family :
-         {product_ops, fast_convolution_ops, onednn_ops, converted_product_ops, convolution_ops, window_ops, along_axis_ops}) {
-      for (const LibraryOp& op : family()) ops[op.kind].push_back(op);
-    }
-    return ops;
-  }();
-  const auto found = all.find(kind);
-  return found == all.end() ? std::span<const LibraryOp>() : found->second;
+// Entries by kind, in the order in which they are asked to compile a step.
+using LibraryOps = std::map<OpKind, std::vector<LibraryOp>>;
+
+LibraryOps ops_of(std::initializer_list<std::vector<LibraryOp> (*)()> families) {
+  LibraryOps ops;
+  for (const auto family : families) {
+    for (const LibraryOp& op : family()) ops[op.kind].push_back(op);
+  }
+  return ops;
 }
 
 bool is_without_elements(const LogicalTensor& tensor) { return !tensor.is_empty_port() && tensor.element_count() == 0; }
@@ -85,6 +84,8 @@ class Nothing final : public Primitive {
 
 class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
  public:
+  explicit DefaultPrimitiveLibrary(LibraryOps ops) : ops_(std::move(ops)) {}
+
   std::string why_unsupported(const Graph& graph, const Op& op) const override {
     const std::span<const LibraryOp> entries = library_ops(op.kind);
     if (entries.empty()) return join("the cpu backend has no primitive for ", name_of(op.kind));
@@ -142,12 +143,27 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
     }
     throw Error(Status::unimplemented, place_of(step.op), "no library of the cpu backend runs it with these types and layouts");
   }
+
+ private:
+  std::span<const LibraryOp> library_ops(OpKind kind) const {
+    const auto found = ops_.find(kind);
+    return found == ops_.end() ? std::span<const LibraryOp>() : found->second;
+  }
+
+  const LibraryOps ops_;
 };
 
 }  // namespace
 
 std::shared_ptr<const PrimitiveLibrary> default_primitive_library() {
-  static const auto library = std::make_shared<const DefaultPrimitiveLibrary>();
+  static const auto library = std::make_shared<const DefaultPrimitiveLibrary>(ops_of(
+      {product_ops, fast_convolution_ops, onednn_ops, converted_product_ops, convolution_ops, window_ops, along_axis_ops}));
+  return library;
+}
+
+std::shared_ptr<const PrimitiveLibrary> exported_primitive_library() {
+  static const auto library = std::make_shared<const DefaultPrimitiveLibrary>(
+      ops_of({product_ops, converted_product_ops, convolution_ops, window_ops, along_axis_ops}));
   return library;
 }
 

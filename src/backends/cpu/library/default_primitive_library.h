@@ -11,4 +11,7 @@ namespace lamina::cpu {
 // lamina's own loops. Without oneDNN (LAMINA_ONEDNN=OFF), everything runs too.
 std::shared_ptr<const PrimitiveLibrary> default_primitive_library();
 
+// The same without oneDNN, for exported models.
+std::shared_ptr<const PrimitiveLibrary> exported_primitive_library();
+
 }  // namespace lamina::cpu

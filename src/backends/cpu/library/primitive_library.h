@@ -1,55 +1,13 @@
 // Steps of primitive libraries on the CPU (backends/library.h).
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-
+#include "backends/cpu/dispatch/primitive.h"
 #include "backends/library.h"
 
 namespace lamina::cpu {
 
-class Executor;
-
-// `bytes` rounded up, so that the next block in scratch starts at a cache line.
-constexpr size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-// Rows and columns of a result that is one dense matrix in memory.
-struct ResultPart {
-  int64_t first_row, rows, first_column, columns;
-};
-
-// Immutable. Many threads may call run at the same time.
-class Primitive {
- public:
-  virtual ~Primitive() = default;
-  virtual const std::string& name() const = 0;        // for reports
-  virtual size_t scratch_bytes() const { return 0; }  // in addition to its args, 64-byte aligned
-  // `args`: the step's, null for absent ports. Runs on threads of `executor`, at most as many as it was compiled for.
-  virtual void run(std::span<void* const> args, void* scratch, const Executor& executor) const = 0;
-
-  // If the result is written in parts, of which there are enough for all threads: its columns; else 0. Then run_in_parts calls
-  // `ended` after each part, on the thread that wrote it.
-  virtual int64_t columns_of_parts() const { return 0; }
-  virtual void run_in_parts(std::span<void* const> args, void* scratch, const Executor& executor,
-                            const std::function<void(const ResultPart&)>& /*ended*/) const {
-    run(args, scratch, executor);
-  }
-
-  // The size of weights (input 1) after `pack`. It is greater than 0 if the primitive was compiled for packed weights, which
-  // run then gets instead. `args`: the step's, of which only the weights and the operands that dequantise them are read.
-  virtual size_t packed_bytes() const { return 0; }
-  virtual void pack(std::span<void* const> /*args*/, void* /*packed*/, void* /*scratch*/, const Executor& /*executor*/) const {}
-
-  // For a product: whether each element is a chain in the order of k (kernels/contraction.h), and one that was compiled like it
-  // (Use::like) with fewer columns or entries of k reads the first ones of its packed weights.
-  virtual bool sums_in_order() const { return false; }
-};
-
-using PrimitiveLibrary = lamina::PrimitiveLibrary<const Primitive>;
+struct Machine;
+using PrimitiveLibrary = lamina::PrimitiveLibrary<const Primitive, Machine>;
 using PrimitiveUse = PrimitiveLibrary::Use;
 
 }  // namespace lamina::cpu

@@ -1,8 +1,7 @@
 #include "backends/cpu/run/plan_runner.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
+#include <cstddef>
 #include <numeric>
 #include <type_traits>
 
@@ -23,8 +22,22 @@ bool only_copies(const kernel::Kernel& kernel) {
   });
 }
 
-int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+// So that the error names the op.
+void require_exportable(const kernel::LibraryStep& step, const Primitive& primitive) {
+  ProgramWriter nowhere;
+  try {
+    primitive.write(nowhere);
+  } catch (const Error& error) {
+    throw Error(error.status(), place_of(step.op), error.message());
+  }
+}
+
+std::vector<IndexCheck> checks_of(const kernel::KernelStep& step) {
+  std::vector<IndexCheck> checks;
+  for (const kernel::StepIndices& indices : step.indices)
+    checks.push_back({place_of_indices(indices.op), indices.tensor, indices.arg, indices.extent, indices.order.has_value(),
+                      indices.order.value_or(IndexOrder{}), indices.sorted});
+  return checks;
 }
 
 static_assert(std::is_same_v<std::variant_alternative_t<static_cast<size_t>(StepWork::Kind::library), kernel::PlanStep>,
@@ -34,8 +47,7 @@ static_assert(std::is_same_v<std::variant_alternative_t<static_cast<size_t>(Step
 }  // namespace
 
 PlanRunner::PlanRunner(const kernel::Plan& plan, const StepCompiler& compiler, const TileUse* tile)
-    : tables_(plan.tables), positions_(static_cast<size_t>(plan.positions)), arena_bytes_(plan.arena_bytes) {
-  std::iota(positions_.begin(), positions_.end(), 0);
+    : memory_{.tables = plan.tables, .positions = plan.positions, .arena_bytes = plan.arena_bytes} {
   for (const LogicalTensor& input : plan.inputs)
     constant_inputs_.push_back(tile == nullptr && input.property == PropertyType::constant);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
@@ -44,6 +56,7 @@ PlanRunner::PlanRunner(const kernel::Plan& plan, const StepCompiler& compiler, c
   }
   if (tile == nullptr) report_compile_progress(plan.steps.size(), plan.steps.size());
   while (!constant_blocks_.empty()) end_block({kernel::Binding::Source::arena, constant_blocks_.begin()->first});
+  program_ = std::make_shared<const ProgramRunner>(std::move(memory_), std::move(steps_));
 }
 
 PlanRunner::~PlanRunner() = default;
@@ -97,7 +110,7 @@ StepWork PlanRunner::work_of(const kernel::PlanStep& step, size_t first_text) co
 
 void PlanRunner::add_kernel(const kernel::KernelStep& step, const StepCompiler& compiler) {
   KernelRunner runner(step.kernel, compiler.machine);
-  step_bytes_ = std::max(step_bytes_, aligned(runner.scratch_bytes()));
+  memory_.step_bytes = std::max(memory_.step_bytes, aligned(runner.scratch_bytes()));
   texts_.push_back({runner.symbol(), kernel::print(step.kernel) + runner.loops(), runner.choice()});
   from_cache_ = from_cache_ && runner.from_cache();
   // Scratch may contain weights that were packed before.
@@ -118,12 +131,12 @@ void PlanRunner::add_kernel(const kernel::KernelStep& step, const StepCompiler& 
   if (copies_a_constant && written != nullptr && written->source == kernel::Binding::Source::arena)
     constant_blocks_.emplace(written->index, ConstantBlock{steps_.size()});
   if (may_follow(step, runner)) steps_.back().is_followed = true;
-  steps_.push_back({std::move(runner), step.args, -1, step.indices});
+  steps_.push_back({runner.dispatch(), step.args, -1, checks_of(step)});
 }
 
 // With its rows and columns as in the plan.
 bool PlanRunner::may_follow(const kernel::KernelStep& step, const KernelRunner& runner) const {
-  if (!step.follows_parts || !runner.has_parts() || step.args.size() > kInlineArgs) return false;
+  if (!step.follows_parts || !runner.dispatch()->has_parts() || step.args.size() > kInlineArgs) return false;
   const auto* const primitive = std::get_if<std::unique_ptr<const Primitive>>(&steps_.back().runner);
   if (primitive == nullptr || (*primitive)->columns_of_parts() == 0 || runner.kernel().extents != step.kernel.extents)
     return false;
@@ -136,14 +149,15 @@ void PlanRunner::add_tiled_step(const kernel::TiledStep& step, const StepCompile
   const TiledRunner::Constants constants{
       [this](const kernel::Binding& binding) { return is_constant_or_copy(binding); },
       [this](const kernel::Binding& binding, size_t bytes) { return new_constant(binding, bytes); }};
-  auto tiled = std::make_unique<const TiledRunner>(step, compiler, constants);
-  step_bytes_ = std::max(step_bytes_, aligned(tiled->scratch_bytes()));
-  for (const StepText& text : tiled->texts()) texts_.push_back(text);
-  from_cache_ = from_cache_ && tiled->from_cache();
+  TiledRunner tiled(step, compiler, constants);
+  for (const StepText& text : tiled.texts()) texts_.push_back(text);
+  from_cache_ = from_cache_ && tiled.from_cache();
   for (size_t a = 0; a < step.inputs.size(); ++a)
-    if (!tiled->is_only_packed(step, a)) read_block(step.args[a]);
+    if (!tiled.is_only_packed(step, a)) read_block(step.args[a]);
   for (size_t a = step.inputs.size(); a < step.args.size(); ++a) end_block(step.args[a]);
-  steps_.push_back({std::move(tiled), step.args});
+  std::unique_ptr<const TileDispatch> dispatch = tiled.take_dispatch();
+  memory_.step_bytes = std::max(memory_.step_bytes, aligned(dispatch->scratch_bytes()));
+  steps_.push_back({std::move(dispatch), step.args});
 }
 
 void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile) {
@@ -155,6 +169,7 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
       (!step.dequantized || std::all_of(args.end() - static_cast<std::ptrdiff_t>(step.operands.size()), args.end(),
                                         [this](const auto& arg) { return is_constant(arg); }));
   if (has_constant_weights) use.packs_weights = true;
+  if (compiler.machine.keeps_objects) use.machine = &compiler.machine;
   if (tile != nullptr && tile->packed_inputs.contains(step.op.id)) {
     const TileUse::PackedInput& packed = tile->packed_inputs.at(step.op.id);
     use.packs_weights = true;
@@ -164,7 +179,8 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
   }
   library_steps_[step.op.id] = steps_.size();
   std::unique_ptr<const Primitive> primitive = compiler.library->compile(step, use);
-  step_bytes_ = std::max(step_bytes_, aligned(primitive->scratch_bytes()));
+  if (compiler.machine.keeps_objects) require_exportable(step, *primitive);
+  memory_.step_bytes = std::max(memory_.step_bytes, aligned(primitive->scratch_bytes()));
   texts_.push_back({primitive->name(), primitive->name() + ": a step of the primitive library\n"});
   const size_t kept = has_constant_weights ? primitive->packed_bytes() : 0;
   const int constant = kept > 0 ? new_constant(args[1], kept) : -1;
@@ -178,97 +194,14 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
 }
 
 int PlanRunner::new_constant(const kernel::Binding& from, size_t bytes) {
-  if (ConstantBlock* const block = constant_block(from)) block->packed.push_back(constants_);
-  constant_bytes_ += bytes;
-  return static_cast<int>(constants_++);
+  if (ConstantBlock* const block = constant_block(from)) block->packed.push_back(memory_.constants.size());
+  memory_.constants.push_back(bytes);
+  return static_cast<int>(memory_.constants.size()) - 1;
 }
 
-const Primitive* PlanRunner::primitive(uint64_t op) const {
-  return std::get<std::unique_ptr<const Primitive>>(steps_[library_steps_.at(op)].runner).get();
-}
-
-void PlanRunner::run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
-                     const Executor& executor, PackedConstants* constants, std::vector<StepTime>* times) const {
-  for (size_t s = 0; s < steps_.size(); ++s) {
-    const Step& step = steps_[s];
-    const bool is_packed = std::all_of(step.only_for.begin(), step.only_for.end(), [&](size_t i) { return constants->has(i); });
-    if (!step.only_for.empty() && is_packed) continue;
-    const int64_t begin = times == nullptr ? 0 : now();
-    const size_t number = s;
-    if (step.is_followed)
-      run_followed(step, steps_[++s], inputs, outputs, scratch, executor, constants);
-    else
-      run_step(step, inputs, outputs, scratch, executor, constants);
-    if (times != nullptr) times->push_back({number, begin, now()});
-  }
-}
-
-// The kernel runs on each part of the result when that has been written, on the same thread: it is in the thread's caches.
-void PlanRunner::run_followed(const Step& step, const Step& kernel, std::span<const void* const> inputs,
-                              std::span<void* const> outputs, char* scratch, const Executor& executor,
-                              PackedConstants* constants) const {
-  std::array<void*, kInlineArgs> args, args_of_kernel;
-  for (const auto& [from, to] : {std::pair{&step, &args}, {&kernel, &args_of_kernel}})
-    for (size_t a = 0; a < from->args.size(); ++a) (*to)[a] = pointer_of(from->args[a], inputs, outputs, scratch);
-  const KernelRunner::Parts parts(std::get<KernelRunner>(kernel.runner), {args_of_kernel.data(), kernel.args.size()});
-  const int64_t columns = std::get<std::unique_ptr<const Primitive>>(step.runner)->columns_of_parts();
-  const PartEnded ended = [columns, &parts](const ResultPart& part) {
-    parts.run(columns, part.first_row, part.rows, part.first_column, part.columns);
-  };
-  run_primitive(step, {args.data(), step.args.size()}, scratch, executor, constants, ended);
-}
-
-// Scratch memory contains the scratch of the running step, then the plan's arena.
-void PlanRunner::run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
-                          const Executor& executor, PackedConstants* constants) const {
-  std::array<void*, kInlineArgs> inline_pointers;
-  // Per thread, so that only its first execution allocates. Tiled steps, which run other steps, have few args and do not use
-  // it.
-  void** pointers = inline_pointers.data();
-  if (step.args.size() > kInlineArgs) {
-    std::vector<void*>& long_pointers = PerThread<PlanRunner, std::vector<void*>>::get();
-    long_pointers.resize(step.args.size());
-    pointers = long_pointers.data();
-  }
-  for (size_t a = 0; a < step.args.size(); ++a) pointers[a] = pointer_of(step.args[a], inputs, outputs, scratch);
-  const std::span<void* const> args(pointers, step.args.size());
-  for (const kernel::StepIndices& indices : step.indices)
-    kernel::prepare(indices, args[indices.arg], indices.order ? args[indices.sorted] : nullptr);
-  if (const auto* kernel = std::get_if<KernelRunner>(&step.runner))
-    kernel->run(args, scratch, executor);
-  else if (const auto* tiled = std::get_if<std::unique_ptr<const TiledRunner>>(&step.runner))
-    (*tiled)->run(args, scratch, executor, constants);
-  else
-    run_primitive(step, args, scratch, executor, constants, nullptr);
-}
-
-void PlanRunner::run_primitive(const Step& step, std::span<void* const> args, char* scratch, const Executor& executor,
-                               PackedConstants* constants, const PartEnded& ended) const {
-  const Primitive& primitive = *std::get<std::unique_ptr<const Primitive>>(step.runner);
-  const auto run = [&](std::span<void* const> with) {
-    if (ended) return primitive.run_in_parts(with, scratch, executor, ended);
-    primitive.run(with, scratch, executor);
-  };
-  if (step.constant < 0) return run(args);
-  std::array<void*, kInlineArgs> packed;
-  std::copy(args.begin(), args.end(), packed.begin());
-  packed[1] = constants->get(static_cast<size_t>(step.constant), primitive.packed_bytes(),
-                             [&](void* memory) { primitive.pack(args, memory, scratch, executor.while_others_wait()); });
-  run({packed.data(), args.size()});
-}
-
-void* PlanRunner::pointer_of(const kernel::Binding& binding, std::span<const void* const> inputs,
-                             std::span<void* const> outputs, char* scratch) const {
-  void* memory = nullptr;
-  switch (binding.source) {
-    case kernel::Binding::Source::none: return nullptr;
-    case kernel::Binding::Source::input: memory = const_cast<void*>(inputs[binding.index]); break;
-    case kernel::Binding::Source::output: memory = outputs[binding.index]; break;
-    case kernel::Binding::Source::arena: memory = scratch + step_bytes_ + binding.index; break;
-    case kernel::Binding::Source::table: memory = const_cast<float*>(tables_[binding.index].data()); break;
-    case kernel::Binding::Source::positions: memory = const_cast<int32_t*>(positions_.data()); break;
-  }
-  return static_cast<char*>(memory) + binding.bytes;
+size_t PlanRunner::constant_bytes() const {
+  const std::vector<size_t>& bytes = program_->memory().constants;
+  return std::accumulate(bytes.begin(), bytes.end(), size_t{0});
 }
 
 }  // namespace lamina::cpu

@@ -1,27 +1,21 @@
-// A compiled plan: its steps run in order, with the caller's memory and one block of scratch.
+// Compiles a plan for its execution (dispatch/program_runner.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/cpu/dispatch/program_runner.h"
 #include "backends/cpu/library/primitive_library.h"
 #include "backends/cpu/run/kernel_runner.h"
-#include "backends/cpu/run/packed_constants.h"
 #include "backends/cpu/schedule/machine.h"
-#include "backends/cpu/threads/executor.h"
 #include "kernels/plan.h"
 
 namespace lamina::cpu {
-
-class TiledRunner;
 
 // The context in which steps are compiled.
 struct StepCompiler {
@@ -48,15 +42,11 @@ class PlanRunner {
   PlanRunner(const PlanRunner&) = delete;
   PlanRunner& operator=(const PlanRunner&) = delete;
 
-  // `scratch`: scratch_bytes() bytes, 64-byte aligned. `constants` has constant_count() entries, or is null if that is 0.
-  // Appends the times of the steps to `times`, unless it is null.
-  void run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch, const Executor& executor,
-           PackedConstants* constants, std::vector<StepTime>* times = nullptr) const;
-  size_t constant_count() const { return constants_; }       // number of weights that are packed once
-  size_t constant_bytes() const { return constant_bytes_; }  // their size
-
-  size_t scratch_bytes() const { return step_bytes_ + arena_bytes_; }
-  const Primitive* primitive(uint64_t op) const;  // the library step of this op
+  const std::shared_ptr<const ProgramRunner>& program() const { return program_; }
+  size_t scratch_bytes() const { return program_->scratch_bytes(); }
+  size_t constant_bytes() const;                                       // of the weights that are packed once
+  size_t step_of(uint64_t op) const { return library_steps_.at(op); }  // the library step of this op
+  const Primitive* primitive(uint64_t op) const { return program_->primitive(step_of(op)); }
 
   // Describes each step, in order, for reports.
   struct StepText {
@@ -68,23 +58,12 @@ class PlanRunner {
   bool from_cache() const { return from_cache_; }
 
  private:
-  using StepRunner = std::variant<KernelRunner, std::unique_ptr<const Primitive>, std::unique_ptr<const TiledRunner>>;
-  struct Step {
-    StepRunner runner;
-    std::vector<kernel::Binding> args;
-    int constant = -1;  // of a library step: the index of its weights among those that are packed once
-    std::vector<kernel::StepIndices> indices = {};  // of a kernel: checked or sorted before it runs
-    bool is_followed = false;                       // the next step is a kernel that runs on the parts of this one's result
-    // Of a kernel: it runs only before these weights are packed from its result. Empty: it runs in every execution.
-    std::vector<size_t> only_for = {};
-  };
   // A block of the arena into which a kernel copies a constant, in another type or layout.
   struct ConstantBlock {
     size_t step;
     bool is_read_otherwise = false;  // than to pack weights
     std::vector<size_t> packed = {};
   };
-  static constexpr size_t kInlineArgs = 64;
 
   void add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile);
   StepWork work_of(const kernel::PlanStep& step, size_t first_text) const;
@@ -97,26 +76,13 @@ class PlanRunner {
   ConstantBlock* constant_block(const kernel::Binding& binding);  // null: it is no such block
   void read_block(const kernel::Binding& binding);
   void end_block(const kernel::Binding& binding);
-  void run_step(const Step& step, std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch,
-                const Executor& executor, PackedConstants* constants) const;
-  using PartEnded = std::function<void(const ResultPart&)>;
-  void run_primitive(const Step& step, std::span<void* const> args, char* scratch, const Executor& executor,
-                     PackedConstants* constants, const PartEnded& ended) const;
   bool may_follow(const kernel::KernelStep& step, const KernelRunner& runner) const;
-  void run_followed(const Step& step, const Step& kernel, std::span<const void* const> inputs, std::span<void* const> outputs,
-                    char* scratch, const Executor& executor, PackedConstants* constants) const;
-  void* pointer_of(const kernel::Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
-                   char* scratch) const;
-
   std::vector<bool> constant_inputs_;
-  size_t constants_ = 0, constant_bytes_ = 0;
   std::map<size_t, ConstantBlock> constant_blocks_;  // by offset in the arena; only during construction
-  std::vector<Step> steps_;
-  std::map<uint64_t, size_t> library_steps_;  // by op
-  std::vector<std::vector<float>> tables_;
-  std::vector<int32_t> positions_;  // 0, 1, 2, ...
-  size_t step_bytes_ = 0;           // the largest scratch that a step needs
-  size_t arena_bytes_ = 0;
+  std::map<uint64_t, size_t> library_steps_;         // by op
+  ProgramMemory memory_;                             // these two: only during construction
+  std::vector<ProgramRunner::Step> steps_;
+  std::shared_ptr<const ProgramRunner> program_;
   std::vector<StepText> texts_;
   std::vector<StepWork> work_;
   bool from_cache_ = true;

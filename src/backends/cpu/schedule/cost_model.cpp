@@ -436,7 +436,7 @@ double CostModel::across_row(const Schedule& s) const {
 double CostModel::nanoseconds_of_row(const Schedule& s) const { return s.transposed ? across_row(s) : along_row(s); }
 
 double CostModel::microseconds(const Schedule& s) const {
-  const RowSharing sharing(kernel_, machine_.caches);
+  const RowSharing sharing = row_sharing(kernel_, machine_.caches);
   const bool is_split = s.split && threads_ > 1;
   const double wait = machine_.costs.wait;
   const double share = rows_ == 0 ? 0 : is_split ? sharing.share_of_parts(threads_) : sharing.share_of_whole_rows(threads_);

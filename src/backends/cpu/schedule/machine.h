@@ -65,6 +65,7 @@ struct Machine {
   Caches caches;
   Costs costs = {};
   int cores = 1;
+  bool keeps_objects = false;  // code is written to a file: its object is kept (CompiledCode), and it is not loaded
   bool operator==(const Machine&) const = default;
 };
 

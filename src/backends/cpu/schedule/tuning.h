@@ -9,14 +9,9 @@
 
 #include <cstdint>
 
+#include "backends/cpu/program/tuning.h"
+
 namespace lamina::cpu::tuning {
-
-// Size of a cache line in bytes. Not a choice, but many choices depend on it.
-inline constexpr int64_t kLine = 64;
-
-// The fraction of a cache that a kernel's data may use. The stack, other programs and conflict misses need the rest.
-//   scripts/bench --case LayerNorm --types f32,bf16 16384x1024 8192x2048 4096x4096 4608x768
-inline constexpr double kRoomOfCache = 0.8;
 
 // ---- tiles: rows that run a phase together, which hides the latency of a reduction's end behind other rows' work
 
@@ -42,26 +37,11 @@ inline constexpr int64_t kLiveBytes = int64_t{24} << 10;
 //   lamina replay --bench of a SoftMax over channels-first planes
 inline constexpr int64_t kLiveBytesTransposed = int64_t{128} << 10;
 
-// ---- threads
-
-// Bytes that a thread moves per chunk of work: about ten microseconds, so that threads do not wait long for the last ones,
-// and taking a chunk costs little in comparison.
-//   scripts/bench --case LayerNorm --case LayerNormBackward --types f32,bf16 4096x768; oversubscription
-inline constexpr int64_t kChunkBytes = 256 << 10;
-// The least number of chunks per thread, if there are enough rows: other threads take the chunks of a thread that comes late.
-// With fewer rows, those of a kernel without reductions are divided, and with fewer blocks of a row, parts of it are not
-// reduced.
-//   (as above)
-inline constexpr int64_t kMinChunks = 4;
-
 // ---- the shape of loops
 
 // Above this number of nodes in a loop's body, vectors run one by one: interleaving them would spill registers.
 //   scripts/bench --case Add+LayerNorm+GELU --case LayerNormBackward --types f32,bf16 8192x1024
 inline constexpr int64_t kMaxNodesSideBySide = 12;
-// Elements of partial column sums that a thread combines at a time, in whole lines.
-//   scripts/bench --case LayerNormBackward --types f32 16384x1024
-inline constexpr int64_t kColumnUnit = 64;
 // Positions per iteration across rows, for each vector of rows.
 //   lamina replay --bench of a channels-last GroupNorm with 64 channels and 128 x 128 positions
 inline constexpr int kPositionsPerIteration = 4;

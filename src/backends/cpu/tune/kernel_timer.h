@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "backends/cpu/run/host_block.h"
+#include "backends/cpu/dispatch/host_block.h"
 #include "backends/cpu/run/kernel_runner.h"
 #include "backends/cpu/schedule/machine.h"
 #include "backends/tune/schedule_search.h"

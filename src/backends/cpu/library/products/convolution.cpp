@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/dispatch/matrix_copy.h"
 #include "backends/cpu/library/library_ops.h"
-#include "backends/cpu/library/products/matrix_copy.h"
+#include "backends/cpu/library/products/machine_of.h"
 #include "backends/cpu/library/products/product_runner.h"
 #include "backends/cpu/library/products/window_rows.h"
 #include "interface/status.h"
@@ -218,7 +219,7 @@ class GeneratedConvolution final : public Primitive {
         matrix_bytes_(has_matrix(c_) ? 0
                                      : static_cast<size_t>(
                                            bytes_of(c_.right.dtype, c_.groups.extent * c_.term_count() * c_.columns.extent))),
-        copy_(c_.right.dtype, c_.right.dtype, machine, schedule_.vector_bits),
+        copy_(matrix_copy(c_.right.dtype, c_.right.dtype, machine, schedule_.vector_bits)),
         is_matrix_(makes_matrix(c_)),
         threads_(use.threads),
         name_(join("convolution, ", describe(schedule_), is_packed_ ? ", weights packed" : "")) {}
@@ -264,26 +265,26 @@ class GeneratedConvolution final : public Primitive {
 
 std::unique_ptr<const Primitive> convolution(const kernel::LibraryStep& step, const PrimitiveUse& use) {
   if (step.post_ops) return nullptr;
-  return generated_convolution(kernel::windowed_contraction_of(step), host_machine(), use);
+  return generated_convolution(kernel::windowed_contraction_of(step), machine_of(use), use);
 }
 
 // Windows of one tap with the channels of both tensors contiguous, and full registers. Neither the number of samples nor packed
 // weights decide: an image's bits are its own.
-bool is_fast(const WindowedContraction& c) {
+bool is_fast(const WindowedContraction& c, const Machine& machine) {
   return has_whole_rows(c) && c.inner_terms.left == 1 && c.columns.dst == 1 &&
-         c.columns.extent >= 2 * lanes_of(host_machine(), c.left.dtype);
+         c.columns.extent >= 2 * lanes_of(machine, c.left.dtype);
 }
 
 // Groups of few channels: oneDNN's primitive, unless its code is slower than generated code.
 std::unique_ptr<const Primitive> convolution_in_groups(const kernel::LibraryStep& step, const WindowedContraction& contraction,
                                                        const PrimitiveUse& use) {
   for (const LibraryOp& op : onednn_ops()) {
-    if (op.kind != step.op.kind) continue;
+    if (use.machine != nullptr || op.kind != step.op.kind) continue;
     auto theirs = op.compile(step, use);
     const bool is_slow = op.is_slow_for_groups != nullptr && op.is_slow_for_groups(theirs->name(), vector_bits(host_machine()));
     if (!is_slow) return theirs;
   }
-  return generated_convolution(contraction, host_machine(), use);
+  return generated_convolution(contraction, machine_of(use), use);
 }
 
 std::unique_ptr<const Primitive> fast_convolution(const kernel::LibraryStep& step, const PrimitiveUse& use) {
@@ -291,8 +292,9 @@ std::unique_ptr<const Primitive> fast_convolution(const kernel::LibraryStep& ste
   if (step.post_ops || (step.quantized && !has_many_axes)) return nullptr;
   const WindowedContraction contraction = kernel::windowed_contraction_of(step);
   const bool is_only_choice = contraction.sum_type() == kernel::Type::f64 || has_many_axes;
-  if (is_only_choice || is_fast(contraction)) return generated_convolution(contraction, host_machine(), use);
-  const bool has_groups = groups_in_vectors(contraction, host_machine()).columns > 0;
+  const Machine machine = machine_of(use);
+  if (is_only_choice || is_fast(contraction, machine)) return generated_convolution(contraction, machine, use);
+  const bool has_groups = groups_in_vectors(contraction, machine).columns > 0;
   return has_groups ? convolution_in_groups(step, contraction, use) : nullptr;
 }
 

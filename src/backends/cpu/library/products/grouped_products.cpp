@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/library/products/machine_of.h"
 #include "backends/cpu/library/products/product_runner.h"
 #include "interface/indices.h"
 #include "interface/status.h"
@@ -61,7 +61,7 @@ class GroupedProduct final : public Primitive {
         to_next_row_(bytes_of(src_.dtype, src_.row_stride)),
         to_next_matrix_(bytes_of(step.inputs[1].dtype, step.inputs[1].strides[0])) {
     const MatrixStack weights = weights_of(step);
-    const Machine machine = host_machine();
+    const Machine machine = machine_of(use);
     const int64_t most_rows = std::min(src_.rows, kMostRows);
     for (int64_t rows = 1; rows < most_rows; rows *= 2) add_part(rows, weights, machine, use.threads);
     add_part(std::max<int64_t>(most_rows, 1), weights, machine, use.threads);

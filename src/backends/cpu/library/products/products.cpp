@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <functional>
 
-#include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/dispatch/product_step.h"
 #include "backends/cpu/library/library_ops.h"
 #include "backends/cpu/library/products/grouped_products.h"
+#include "backends/cpu/library/products/machine_of.h"
 #include "backends/cpu/library/products/product_runner.h"
 #include "backends/cpu/library/products/quantized_weights.h"
 #include "interface/status.h"
@@ -37,73 +38,26 @@ bool makes_matrix(const kernel::MatmulStack& product) {
   return true;
 }
 
-class Product final : public Primitive {
- public:
-  Product(Contraction contraction, size_t ports, const PrimitiveUse& use)
-      : Product(std::move(contraction), ports, use, dynamic_cast<const Product*>(use.like), host_machine()) {}
-
-  const std::string& name() const override { return name_; }
-  size_t scratch_bytes() const override { return runner_.scratch_bytes(); }
-  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
-    const void *src = args[0], *weights = args[1];
-    if (swaps_factors_) std::swap(src, weights);
-    runner_.run(src, weights, has_bias_ ? args[2] : nullptr, args[ports_], scratch, executor);
+// A product for this use, as `use.like` if that is given.
+std::unique_ptr<const Primitive> product_step(const Contraction& contraction, size_t ports, const PrimitiveUse& use) {
+  const auto* const like = dynamic_cast<const ProductStep*>(use.like);
+  const bool is_like_packed = like != nullptr && like->packed_bytes() > 0;  // the factor that is packed is the step's input 1
+  const Machine machine = machine_of(use);
+  ProductPorts of{ports, !is_like_packed && is_better_transposed(contraction, machine)};
+  ProductWeights weights{
+      .are_packed_ahead = like != nullptr ? is_like_packed : use.packs_weights && !use.reads_packed_once && !of.swaps_factors};
+  ProductUse with{use.threads, weights.are_packed_ahead};
+  if (like != nullptr) {
+    weights.packed_k = like->product().matrices().k, weights.packed_n = like->product().matrices().n;
+    if (with.packs_ahead) with.vectors = static_cast<int>(like->product().program().vectors);
   }
-  int64_t columns_of_parts() const override {
-    return is_matrix_ && runner_.unit_count() >= threads_ ? runner_.matrices().n : 0;
-  }
-  void run_in_parts(std::span<void* const> args, void* scratch, const Executor& executor,
-                    const std::function<void(const ResultPart&)>& ended) const override {
-    const struct {
-      int64_t m;
-      const std::function<void(const ResultPart&)>& ended;
-    } of{runner_.matrices().m, ended};
-    runner_.run(args[0], args[1], has_bias_ ? args[2] : nullptr, args[ports_], scratch, executor,
-                [&of](int64_t entry, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-                  of.ended({entry * of.m + row, rows, column, columns});
-                });
-  }
-  size_t packed_bytes() const override { return runner_.packed_bytes(); }
-  void pack(std::span<void* const> args, void* packed, void* /*scratch*/, const Executor& executor) const override {
-    runner_.pack(args[1], packed, executor);
-  }
-  bool sums_in_order() const override { return true; }
-
- private:
-  Product(Contraction contraction, size_t ports, const PrimitiveUse& use, const Product* like, const Machine& machine)
-      : swaps_factors_(!is_packed(like) && is_better_transposed(contraction, machine)),
-        runner_(swaps_factors_ ? kernel::transposed(contraction) : contraction, machine,
-                schedule_for(contraction, use, like, machine), use.threads, weights_for(use, like)),
-        has_bias_(contraction.matrices.has_bias),
-        is_matrix_(!swaps_factors_ && makes_matrix(runner_.matrices())),
-        threads_(use.threads),
-        ports_(ports),
-        name_(join("product, ", describe(runner_.schedule()), packs_ahead(use, like) ? ", weights packed" : "")) {}
-
-  // The factor that is packed is the step's input 1.
-  static bool is_packed(const Product* like) { return like != nullptr && like->packed_bytes() > 0; }
-  bool packs_ahead(const PrimitiveUse& use, const Product* like) const {
-    return like != nullptr ? is_packed(like) : use.packs_weights && !use.reads_packed_once && !swaps_factors_;
-  }
-  ProductWeights weights_for(const PrimitiveUse& use, const Product* like) const {
-    ProductWeights weights{.are_packed_ahead = packs_ahead(use, like)};
-    if (like != nullptr) weights.packed_k = like->runner_.matrices().k, weights.packed_n = like->runner_.matrices().n;
-    return weights;
-  }
-  ProductSchedule schedule_for(const Contraction& contraction, const PrimitiveUse& use, const Product* like,
-                               const Machine& machine) const {
-    ProductUse of{use.threads, packs_ahead(use, like)};
-    if (of.packs_ahead && like != nullptr) of.vectors = like->runner_.schedule().vectors;
-    return choose_product_schedule(swaps_factors_ ? kernel::transposed(contraction) : contraction, machine, of);
-  }
-
-  bool swaps_factors_;
-  ProductRunner runner_;
-  bool has_bias_, is_matrix_;
-  int threads_;
-  size_t ports_;  // number of inputs
-  std::string name_;
-};
+  const Contraction computed = of.swaps_factors ? kernel::transposed(contraction) : contraction;
+  const ProductSchedule schedule = choose_product_schedule(computed, machine, with);
+  auto product = std::make_unique<const ProductRunner>(computed, machine, schedule, use.threads, weights);
+  of.is_matrix = !of.swaps_factors && makes_matrix(product->matrices());
+  std::string name = join("product, ", describe(schedule), weights.are_packed_ahead ? ", weights packed" : "");
+  return std::make_unique<const ProductStep>(std::move(product), of, std::move(name));
+}
 
 // Constant weights are packed once. Others are packed panel by panel.
 class DequantizedProduct final : public Primitive {
@@ -125,7 +79,7 @@ class DequantizedProduct final : public Primitive {
 
  private:
   DequantizedProduct(const kernel::LibraryStep& step, const kernel::QuantizedMatrix& matrix, const PrimitiveUse& use)
-      : DequantizedProduct(step, matrix, kernel::dequantized_contraction_of(step), host_machine(), use) {}
+      : DequantizedProduct(step, matrix, kernel::dequantized_contraction_of(step), machine_of(use), use) {}
   DequantizedProduct(const kernel::LibraryStep& step, const kernel::QuantizedMatrix& matrix, Contraction contraction,
                      const Machine& machine, const PrimitiveUse& use)
       : contraction_(std::move(contraction)),
@@ -171,24 +125,25 @@ std::unique_ptr<const Primitive> product(const kernel::LibraryStep& step, const 
   const DataType dtype = step.outputs[0].dtype;
   if (step.quantized || step.post_ops || !is_as_wide_as_sums(dtype)) return nullptr;
   if (!all_tensors(step, [dtype](DataType other) { return other == dtype; })) return nullptr;
-  return std::make_unique<Product>(kernel::contraction_of(step), step.inputs.size(), use);
+  return product_step(kernel::contraction_of(step), step.inputs.size(), use);
 }
 
-bool multiplies_pairs(const kernel::LibraryStep& step) {
-  return !step.quantized && multiplies_pairs(step.inputs[0].dtype, step.inputs[1].dtype, host_machine());
+bool multiplies_pairs(const kernel::LibraryStep& step, const Machine& machine) {
+  return !step.quantized && multiplies_pairs(step.inputs[0].dtype, step.inputs[1].dtype, machine);
 }
 
 std::unique_ptr<const Primitive> converted_product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
   const auto is_converted = [](DataType dtype) { return dtype == DataType::f32 || is_narrow(dtype); };
   if (step.post_ops || (!step.quantized && !all_tensors(step, is_converted))) return nullptr;
   Contraction contraction = kernel::contraction_of(step);
-  contraction.multiplies_pairs = multiplies_pairs(step);
-  return std::make_unique<Product>(std::move(contraction), step.inputs.size(), use);
+  contraction.multiplies_pairs = multiplies_pairs(step, machine_of(use));
+  return product_step(contraction, step.inputs.size(), use);
 }
 
 // Machines with instructions for tiles of bf16 multiply faster by oneDNN.
 std::unique_ptr<const Primitive> product_of_pairs(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  if (step.dequantized || !multiplies_pairs(step) || host_machine().instructions.has_bf16_tiles) return nullptr;
+  const Machine machine = machine_of(use);
+  if (step.dequantized || !multiplies_pairs(step, machine) || machine.instructions.has_bf16_tiles) return nullptr;
   return converted_product(step, use);
 }
 

@@ -6,6 +6,7 @@
 #include <new>
 #include <span>
 
+#include "backends/cpu/library/products/product_runner.h"
 #include "backends/cpu/product/tuning.h"
 #include "interface/status.h"
 
@@ -33,8 +34,8 @@ DataType type_of_sums(const WindowedContraction& c) {
 }
 
 MatrixCopy copy_of(const WindowedContraction& c, const Machine& machine, int vector_bits) {
-  if (c.integers) return MatrixCopy::of_integers(c.left.dtype, c.integers->src_zero_point, machine, vector_bits);
-  return {c.left.dtype, type_of_sums(c), machine, vector_bits};
+  if (c.integers) return copy_of_integers(c.left.dtype, c.integers->src_zero_point, machine, vector_bits);
+  return matrix_copy(c.left.dtype, type_of_sums(c), machine, vector_bits);
 }
 
 // Whether a line without pads is contiguous in memory.

@@ -6,8 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/library/products/matrix_copy.h"
-#include "backends/cpu/library/products/sources.h"
+#include "backends/cpu/dispatch/factor_sources.h"
+#include "backends/cpu/dispatch/matrix_copy.h"
+#include "backends/cpu/schedule/machine.h"
 #include "kernels/windowed_contraction.h"
 
 namespace lamina::cpu {

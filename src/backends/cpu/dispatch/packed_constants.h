@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "backends/backend.h"
-#include "backends/cpu/run/host_block.h"
+#include "backends/cpu/dispatch/host_block.h"
 #include "handles/locks.h"
 
 namespace lamina::cpu {

@@ -5,24 +5,18 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
+#include "backends/cpu/program/tile_program.h"
 #include "backends/cpu/threads/executor.h"
-#include "kernels/plan.h"
 
 namespace lamina::cpu {
 
 class TileLengths {
  public:
-  // A dim of the values that a tile reads, in elements.
-  struct Extent {
-    int64_t count, stride;
-  };
+  // `program` must outlive this.
+  explicit TileLengths(const TileLengthsProgram& program) : program_(program) {}
 
-  // `loops`: numbers of entries and of blocks. `strides`: of the values, in bytes from one entry or block to the next.
-  TileLengths(const kernel::TiledStep& step, const Dims& loops, const Dims& strides);
-
-  size_t scratch_bytes() const { return static_cast<size_t>(count_); }
+  size_t scratch_bytes() const { return static_cast<size_t>(program_.count); }
 
   // What one execution found.
   struct Found {
@@ -42,14 +36,7 @@ class TileLengths {
 
   bool are_finite(const void* values) const;
 
-  kernel::ShorterTiles tiles_;
-  std::vector<LogicalTensor> inputs_;
-  int64_t all_rows_, rows_;
-  size_t row_loop_;
-  std::vector<Extent> dims_;  // of the values, by falling strides
-  Dims loops_, strides_;      // of the values
-  Dims numbers_;              // per loop: distance between numbers of distinct values
-  int64_t count_ = 1;         // distinct values
+  const TileLengthsProgram& program_;
 };
 
 }  // namespace lamina::cpu

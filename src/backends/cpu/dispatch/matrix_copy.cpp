@@ -1,9 +1,8 @@
-#include "backends/cpu/library/products/matrix_copy.h"
+#include "backends/cpu/dispatch/matrix_copy.h"
 
 #include <cstring>
 
-#include "backends/cpu/code/code_source.h"
-#include "backends/cpu/product/product_code.h"
+#include "backends/cpu/program/product_calls.h"
 
 namespace lamina::cpu {
 
@@ -38,19 +37,25 @@ void copy_elements(const char* from, Steps from_steps, char* to, Steps to_steps,
 
 }  // namespace
 
-MatrixCopy::MatrixCopy(DataType from, DataType to, const Machine& machine, int vector_bits)
-    : from_bytes_(bytes_of(from, 1)), to_bytes_(bytes_of(to, 1)) {
-  if (from == to) return;
-  convert_ = compile_code(source_of(RowConversion{.from = from, .to = to, .vector_bits = vector_bits}), machine);
+void MatrixCopy::write(ProgramWriter& to) const {
+  to.write(from_bytes_);
+  to.write(to_bytes_);
+  cpu::write(to, convert_);
 }
 
-MatrixCopy MatrixCopy::of_integers(DataType from, int32_t zero_point, const Machine& machine, int vector_bits) {
-  MatrixCopy copy;
-  copy.from_bytes_ = 1, copy.to_bytes_ = sizeof(int16_t);
-  copy.convert_ = compile_code(
-      source_of(RowConversion{.from = from, .to = DataType::s32, .zero_point = zero_point, .vector_bits = vector_bits}),
-      machine);
-  return copy;
+MatrixCopy MatrixCopy::read(ProgramReader& from) {
+  const auto from_bytes = from.get<int64_t>(), to_bytes = from.get<int64_t>();
+  return {from_bytes, to_bytes, read_code(from)};
+}
+
+void ScaledCopy::write(ProgramWriter& to) const {
+  to.write(to_bytes_);
+  cpu::write(to, scale_);
+}
+
+ScaledCopy ScaledCopy::read(ProgramReader& from) {
+  const auto to_bytes = from.get<int64_t>();
+  return {to_bytes, read_code(from)};
 }
 
 void MatrixCopy::operator()(char* from, Steps from_steps, char* to, Steps to_steps, int64_t rows, int64_t columns) const {
@@ -68,10 +73,6 @@ void MatrixCopy::operator()(char* from, Steps from_steps, char* to, Steps to_ste
       copy_elements(from, {0, to_bytes_}, to, to_steps, 1, columns, to_bytes_);
     }
   }
-}
-
-ScaledCopy::ScaledCopy(DataType to, bool has_one_scale, const Machine& machine, int vector_bits) : to_bytes_(bytes_of(to, 1)) {
-  scale_ = compile_code(source_of(ScaledRow{.to = to, .has_one_scale = has_one_scale, .vector_bits = vector_bits}), machine);
 }
 
 void ScaledCopy::operator()(char* sums, int64_t sums_row, const float* scales, const char* bias, int64_t bias_row, char* to,

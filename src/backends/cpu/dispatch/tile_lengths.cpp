@@ -1,16 +1,15 @@
-#include "backends/cpu/run/tile_lengths.h"
+#include "backends/cpu/dispatch/tile_lengths.h"
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "interface/element.h"
-#include "interface/status.h"
 
 namespace lamina::cpu {
 
 namespace {
 
-using Extent = TileLengths::Extent;
+using Extent = TileLengthsProgram::Extent;
 
 constexpr int64_t kMostSeen = int64_t{1} << 30;
 
@@ -45,43 +44,21 @@ bool is_minus_infinity(DataType dtype, const void* memory) {
 
 }  // namespace
 
-TileLengths::TileLengths(const kernel::TiledStep& step, const Dims& loops, const Dims& strides)
-    : tiles_(*step.shorter),
-      inputs_(step.inputs),
-      all_rows_(step.loops[step.row_loop]),
-      rows_(step.rows),
-      row_loop_(step.row_loop),
-      loops_(loops),
-      strides_(strides),
-      numbers_(loops.size(), 0) {
-  tiles_.plans.clear();
-  const LogicalTensor& entry = tiles_.entry;
-  for (size_t axis = 0; axis < entry.shape->size(); ++axis) dims_.push_back({(*entry.shape)[axis], entry.strides[axis]});
-  std::stable_sort(dims_.begin(), dims_.end(), [](const Extent& a, const Extent& b) { return a.stride > b.stride; });
-  for (size_t loop = row_loop_; loop-- > 0;) {
-    if (strides_[loop] == 0) continue;
-    numbers_[loop] = count_;
-    count_ *= loops_[loop];
-  }
-}
-
 bool TileLengths::are_finite(const void* values) const {
   const auto* const data = static_cast<const char*>(values);
-  switch (tiles_.entry.dtype) {
-    case DataType::f64: return cpu::are_finite<uint64_t>(data, dims_, 0x7FF0000000000000);
-    case DataType::f32: return cpu::are_finite<uint32_t>(data, dims_, 0x7F800000);
-    case DataType::bf16: return cpu::are_finite<uint16_t>(data, dims_, 0x7F80);
-    case DataType::f16: return cpu::are_finite<uint16_t>(data, dims_, 0x7C00);
+  switch (program_.value_type) {
+    case DataType::f64: return cpu::are_finite<uint64_t>(data, program_.dims, 0x7FF0000000000000);
+    case DataType::f32: return cpu::are_finite<uint32_t>(data, program_.dims, 0x7F800000);
+    case DataType::bf16: return cpu::are_finite<uint16_t>(data, program_.dims, 0x7F80);
+    case DataType::f16: return cpu::are_finite<uint16_t>(data, program_.dims, 0x7C00);
     default: return false;
   }
 }
 
 int64_t TileLengths::seen_more(std::span<void* const> args) const {
-  int64_t sum = tiles_.seen_more;
-  for (const auto& [input, sign] : tiles_.offsets) {
-    const bool is_long = inputs_[input].dtype == DataType::s64;
+  int64_t sum = program_.seen_more;
+  for (const auto& [input, is_long, sign] : program_.offsets)
     sum += sign * (is_long ? load_element<int64_t>(args[input], 0) : load_element<int32_t>(args[input], 0));
-  }
   return sum;
 }
 
@@ -89,31 +66,32 @@ TileLengths::Found TileLengths::look(std::span<void* const> args, char* scratch,
   Found found{false, seen_more(args), scratch};
   if (std::abs(found.seen_more) > kMostSeen) return found;  // positions may overflow
   if (!length_of(found.seen_more, 0)) return found;
-  if (tiles_.hidden && !is_minus_infinity(inputs_[*tiles_.hidden].dtype, args[*tiles_.hidden])) return found;
+  const auto& hidden = program_.hidden;
+  if (hidden && !is_minus_infinity(hidden->dtype, args[hidden->input])) return found;
   found.may_leave_out = true;
-  for_each_tile(count_, team, [&](int64_t number, int) {
+  for_each_tile(program_.count, team, [&](int64_t number, int) {
     int64_t bytes = 0;
-    for (size_t loop = 0; loop < row_loop_; ++loop)
-      if (numbers_[loop] > 0) bytes += number / numbers_[loop] % loops_[loop] * strides_[loop];
-    scratch[number] = are_finite(static_cast<const char*>(args[tiles_.values]) + bytes) ? 1 : 0;
+    for (size_t loop = 0; loop < program_.row_loop; ++loop)
+      if (program_.numbers[loop] > 0) bytes += number / program_.numbers[loop] % program_.loops[loop] * program_.strides[loop];
+    scratch[number] = are_finite(static_cast<const char*>(args[program_.values]) + bytes) ? 1 : 0;
   });
   return found;
 }
 
 std::optional<size_t> TileLengths::length_of(int64_t seen_more, int64_t block) const {
-  const int64_t end = (block + 1) * rows_;
-  if (end > all_rows_) return std::nullopt;  // a smaller tile
-  const auto length = std::lower_bound(tiles_.lengths.begin(), tiles_.lengths.end(), end - 1 + seen_more);
-  if (length == tiles_.lengths.end()) return std::nullopt;
-  return static_cast<size_t>(length - tiles_.lengths.begin());
+  const int64_t end = (block + 1) * program_.rows;
+  if (end > program_.all_rows) return std::nullopt;  // a smaller tile
+  const auto length = std::lower_bound(program_.lengths.begin(), program_.lengths.end(), end - 1 + seen_more);
+  if (length == program_.lengths.end()) return std::nullopt;
+  return static_cast<size_t>(length - program_.lengths.begin());
 }
 
 std::optional<size_t> TileLengths::length_of(const Found& found, std::span<const int64_t> entries) const {
   if (!found.may_leave_out) return std::nullopt;
   int64_t number = 0;
-  for (size_t loop = 0; loop < row_loop_; ++loop) number += entries[loop] * numbers_[loop];
+  for (size_t loop = 0; loop < program_.row_loop; ++loop) number += entries[loop] * program_.numbers[loop];
   if (found.are_finite[number] == 0) return std::nullopt;
-  return length_of(found.seen_more, entries[row_loop_]);
+  return length_of(found.seen_more, entries[program_.row_loop]);
 }
 
 }  // namespace lamina::cpu

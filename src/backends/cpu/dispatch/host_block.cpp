@@ -1,4 +1,4 @@
-#include "backends/cpu/run/host_block.h"
+#include "backends/cpu/dispatch/host_block.h"
 
 #include <new>
 

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
-#include "backends/cpu/code/jit.h"
-#include "backends/cpu/schedule/machine.h"
-#include "interface/data_type.h"
+#include "backends/cpu/program/compiled_code.h"
 
 namespace lamina::cpu {
 
@@ -17,10 +16,9 @@ struct Steps {
 class MatrixCopy {
  public:
   MatrixCopy() = default;
-  // The types are equal, or one of them is f32 and the other one has 16 bits.
-  MatrixCopy(DataType from, DataType to, const Machine& machine, int vector_bits);
-  // From u8 or s8 to integers of 16 bits, without the zero point.
-  static MatrixCopy of_integers(DataType from, int32_t zero_point, const Machine& machine, int vector_bits);
+  // Bytes of an element. `convert`: a RowConversionFunction; none if the types are equal.
+  MatrixCopy(int64_t from_bytes, int64_t to_bytes, CompiledCode convert)
+      : from_bytes_(from_bytes), to_bytes_(to_bytes), convert_(std::move(convert)) {}
 
   // If the types differ, the columns of the wider matrix are contiguous. If that is `from`, its memory is overwritten.
   void operator()(char* from, Steps from_steps, char* to, Steps to_steps, int64_t rows, int64_t columns) const;
@@ -29,20 +27,27 @@ class MatrixCopy {
     (*this)(const_cast<char*>(from), from_steps, to, to_steps, rows, columns);
   }
 
+  void write(ProgramWriter& to) const;
+  static MatrixCopy read(ProgramReader& from);
+
  private:
   int64_t from_bytes_ = 0, to_bytes_ = 0;  // of an element
-  CompiledCode convert_;                   // null if the types are equal
+  CompiledCode convert_;                   // none if the types are equal
 };
 
 // Copies sums of integers to dst.
 class ScaledCopy {
  public:
   ScaledCopy() = default;
-  ScaledCopy(DataType to, bool has_one_scale, const Machine& machine, int vector_bits);
+  // `scale`: a ScaledRowFunction.
+  ScaledCopy(int64_t to_bytes, CompiledCode scale) : to_bytes_(to_bytes), scale_(std::move(scale)) {}
 
   // `bias`: a row per row, `bias_row` bytes apart; or null. Overwrites the sums.
   void operator()(char* sums, int64_t sums_row, const float* scales, const char* bias, int64_t bias_row, char* to,
                   Steps to_steps, int64_t rows, int64_t columns) const;
+
+  void write(ProgramWriter& to) const;
+  static ScaledCopy read(ProgramReader& from);
 
  private:
   int64_t to_bytes_ = 0;

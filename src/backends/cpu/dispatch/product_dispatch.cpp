@@ -1,0 +1,464 @@
+#include "backends/cpu/dispatch/product_dispatch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace lamina::cpu {
+
+namespace {
+
+constexpr size_t kLine = 64;
+
+size_t whole_lines(int64_t bytes) { return (static_cast<size_t>(bytes) + kLine - 1) / kLine * kLine; }
+
+}  // namespace
+
+// Rows and columns of one entry of the batch, and some entries of k, on one thread.
+struct ProductDispatch::Unit {
+  int64_t entry;
+  Memory at;  // of the entry
+  int64_t first_row, end_row, first_column, end_column;
+  // Scratch memory: copied weights; copied rows of src; tiles of dst and of the bias; the sums of the unit.
+  char *panels, *rows, *tile, *bias, *sums;
+  int64_t first_k = 0, count = 0;
+};
+
+// Rows of src as a register tile reads them, or the pointers to them. Distances are in bytes.
+struct ProductDispatch::Rows {
+  int64_t first, count;
+  const char* src;
+  int64_t to_next_row, to_next_k;
+};
+
+// The weights of as many columns as a register tile has.
+struct ProductDispatch::Panel {
+  int64_t first_column, columns;
+  const char* weights;
+  int64_t to_next_k;  // bytes; to the next column if tiles transpose the weights
+};
+
+// What a register tile adds to, or writes.
+struct ProductDispatch::Sums {
+  char* at;
+  int64_t to_next_row;  // bytes
+};
+
+void ProductCode::PanelCode::write(ProgramWriter& to) const {
+  to.write(columns);
+  to.write(tiles.size());
+  for (const CompiledCode& tile : tiles) cpu::write(to, tile);
+  cpu::write(to, copy);
+  cpu::write(to, conversion);
+}
+
+ProductCode::PanelCode ProductCode::PanelCode::read(ProgramReader& from) {
+  PanelCode code;
+  from.read(code.columns);
+  const size_t tiles = from.read_count();
+  for (size_t rows = 0; rows < tiles; ++rows) code.tiles.push_back(read_code(from));
+  code.copy = read_code(from);
+  code.conversion = read_code(from);
+  return code;
+}
+
+void ProductCode::write(ProgramWriter& to) const {
+  for (const PanelCode* const panels : {&whole, &last}) panels->write(to);
+  for (const MatrixCopy* const copy : {&copy_src, &copy_bias, &copy_in, &copy_out}) copy->write(to);
+  copy_weights.write(to);
+  scale_out.write(to);
+}
+
+ProductCode ProductCode::read(ProgramReader& from) {
+  ProductCode code;
+  for (PanelCode* const panels : {&code.whole, &code.last}) *panels = PanelCode::read(from);
+  for (MatrixCopy* const copy : {&code.copy_src, &code.copy_bias, &code.copy_in, &code.copy_out})
+    *copy = MatrixCopy::read(from);
+  code.copy_weights = WeightsCopy::read(from);
+  code.scale_out = ScaledCopy::read(from);
+  return code;
+}
+
+void ProductDispatch::write(ProgramWriter& to) const {
+  to.write(program_);
+  code_.write(to);
+}
+
+std::unique_ptr<const ProductDispatch> ProductDispatch::read(ProgramReader& from) {
+  auto program = from.get<ProductProgram>();
+  return std::make_unique<const ProductDispatch>(std::move(program), ProductCode::read(from));
+}
+
+ProductDispatch::ProductDispatch(ProductProgram program, ProductCode code, const PanelMaker* panels, const RowSource* rows)
+    : program_(std::move(program)),
+      stack_(program_.matrices),
+      code_(std::move(code)),
+      panels_(panels),
+      made_rows_(rows),
+      sum_bytes_(bytes_of(program_.sum_type, 1)),
+      src_bytes_(bytes_of(stack_.src.dtype, 1)),
+      weights_bytes_(bytes_of(stack_.weights.dtype, 1)),
+      bias_bytes_(bytes_of(stack_.bias.dtype, 1)),
+      dst_bytes_(bytes_of(stack_.dst.dtype, 1)) {
+  plan_units();
+  plan_packed_weights();
+  plan_scratch();
+}
+
+// The last blocks are smaller, so that all threads end at about the same time. Weights in place are read in long rows instead.
+void ProductDispatch::plan_units() {
+  const bool is_shared =
+      program_.threads > 1 && !reads_in_place() && program_.column_block < stack_.n && stack_.products() == 1;
+  for (int64_t first = 0, end = 0; first < stack_.n; first = end) {
+    const int64_t share =
+        is_shared ? (stack_.n - first) / (2 * program_.threads) / program_.columns * program_.columns : stack_.n;
+    end = std::min(first + std::min(program_.column_block, std::max(share, program_.columns)), stack_.n);
+    column_blocks_.push_back({first, end});
+  }
+}
+
+void ProductDispatch::plan_packed_weights() {
+  const int64_t rest = stack_.n % program_.columns, columns = stack_.n - rest + (rest == 0 ? 0 : code_of(rest).columns);
+  packed_matrix_bytes_ = static_cast<int64_t>(whole_lines(program_.k * columns * program_.entries * weights_bytes_));
+  packed_strides_ = stack_.weights.batch_strides;
+  for (size_t d = packed_strides_.size(); d-- > 0;) {
+    if (packed_strides_[d] == 0) continue;
+    packed_strides_[d] = packed_matrices_ * packed_matrix_bytes_ / weights_bytes_;
+    packed_matrices_ *= stack_.batch[d];
+  }
+}
+
+void ProductDispatch::plan_scratch() {
+  const auto slots = [](int64_t extent, int64_t part) { return static_cast<size_t>(parts(extent, part)); };
+  // An odd number of lines: neighbouring rows use different sets of a cache.
+  const auto row_bytes = [this](int64_t sums) { return static_cast<int64_t>(whole_lines(sums * sum_bytes_) | kLine); };
+  if (program_.copies_rows || finds_rows()) {
+    copied_row_bytes_ = row_bytes(program_.k_block);
+    rows_bytes_ = finds_rows() ? found_bytes() : static_cast<size_t>(program_.rows * copied_row_bytes_);
+    all_rows_bytes_ = rows_bytes_ * (program_.panels_first ? slots(std::min(program_.row_block, stack_.m), program_.rows) : 1);
+  }
+  if (!program_.are_packed_ahead || program_.panel_type != program_.copied_type) {
+    panel_bytes_ = whole_lines(panels_ != nullptr ? panels_->panel_bytes(program_.k_block)
+                                                  : program_.k_block * program_.columns * sum_bytes_);
+    const bool keeps_all = program_.copies_panels && !program_.panels_first;
+    all_panels_bytes_ = panel_bytes_ * (keeps_all ? slots(program_.column_block, program_.columns) : 1);
+  }
+  tile_bytes_ = whole_lines(program_.rows * program_.columns * sum_bytes_);
+  if (stack_.dst.dtype != program_.sum_type && program_.k_block < program_.k)
+    sums_row_bytes_ = row_bytes(parts(std::min(program_.column_block, stack_.n), program_.columns) * program_.columns);
+  thread_bytes_ = all_panels_bytes_ + all_rows_bytes_ + 2 * tile_bytes_ +
+                  static_cast<size_t>(sums_row_bytes_ * std::min(program_.row_block, stack_.m));
+}
+
+// The pointers to the rows of a tile, then the rows that are made.
+size_t ProductDispatch::found_bytes() const {
+  const int64_t parts = program_.k_block / made_rows_->part();
+  return whole_lines(program_.rows * parts * int64_t{sizeof(void*)}) +
+         whole_lines(made_rows_->made_bytes(program_.rows, parts));
+}
+
+const ProductCode::PanelCode& ProductDispatch::code_of(int64_t columns) const {
+  return columns < program_.columns && panels_ == nullptr ? code_.last : code_.whole;
+}
+
+void ProductDispatch::pack(const void* weights, void* packed, const Executor& executor) const {
+  const int64_t panels = parts(stack_.n, program_.columns);
+  for_each_tile(packed_matrices_ * panels, executor.at_most(program_.threads), [&](int64_t i, int) {
+    const int64_t column = i % panels * program_.columns;
+    int64_t matrix = i / panels, at = column * stack_.weights.column_stride;
+    for (size_t d = stack_.batch.size(); d-- > 0;) {
+      if (packed_strides_[d] == 0) continue;
+      at += matrix % stack_.batch[d] * stack_.weights.batch_strides[d];
+      matrix /= stack_.batch[d];
+    }
+    copy_panel(static_cast<const char*>(weights) + at * weights_bytes_, std::min(program_.columns, stack_.n - column), stack_.k,
+               static_cast<char*>(packed) + i / panels * packed_matrix_bytes_ +
+                   column * program_.k * program_.entries * weights_bytes_);
+  });
+}
+
+int64_t ProductDispatch::unit_count() const {
+  return stack_.products() * parts(stack_.m, program_.row_block) * static_cast<int64_t>(column_blocks_.size());
+}
+
+void ProductDispatch::run(const void* src, const void* weights, const void* bias, void* dst, void* scratch,
+                          const Executor& executor, const UnitEnded& ended) const {
+  const Memory memory{static_cast<const char*>(src), static_cast<const char*>(weights), static_cast<const char*>(bias),
+                      static_cast<char*>(dst), program_.multiplies_integers ? program_.scales.data() : nullptr};
+  const int64_t row_blocks = parts(stack_.m, program_.row_block);
+  const auto column_blocks = static_cast<int64_t>(column_blocks_.size());
+  const Executor team = executor.at_most(program_.is_worth_threads ? program_.threads : 1);
+  // A thread takes successive units: they share the columns of the larger factor, so that it reads only a part of that.
+  const bool shares_columns = stack_.n > stack_.m;
+  for_each_tile(unit_count(), team, [&](int64_t unit, int thread) {
+    const int64_t place = unit % (row_blocks * column_blocks);
+    const int64_t row = (shares_columns ? place % row_blocks : place / column_blocks) * program_.row_block;
+    const int64_t block = shares_columns ? place / row_blocks : place % column_blocks;
+    const Columns& columns = column_blocks_[static_cast<size_t>(block)];
+    char* const panels = static_cast<char*>(scratch) + static_cast<size_t>(thread) * thread_bytes_;
+    char* const rows = panels + all_panels_bytes_;
+    char* const tile = rows + all_rows_bytes_;
+    char* const tile_of_bias = tile + tile_bytes_;
+    const int64_t entry = unit / column_blocks / row_blocks;
+    const int64_t end_row = std::min(row + program_.row_block, stack_.m);
+    run_unit({entry, at_entry(memory, entry), row, end_row, columns.first, columns.end, panels, rows, tile, tile_of_bias,
+              tile_of_bias + tile_bytes_});
+    if (ended) ended(entry, row, end_row - row, columns.first, columns.end - columns.first);
+  });
+}
+
+ProductDispatch::Memory ProductDispatch::at_entry(const Memory& memory, int64_t entry) const {
+  Memory at = memory;
+  const Dims& weights_strides = program_.are_packed_ahead ? packed_strides_ : stack_.weights.batch_strides;
+  for (size_t d = stack_.batch.size(); d-- > 0; entry /= stack_.batch[d]) {
+    const int64_t place = entry % stack_.batch[d];
+    at.src += place * stack_.src.batch_strides[d] * src_bytes_;
+    at.weights += place * weights_strides[d] * weights_bytes_;
+    if (at.bias != nullptr) at.bias += place * stack_.bias.batch_strides[d] * bias_bytes_;
+    at.dst += place * stack_.dst.batch_strides[d] * dst_bytes_;
+    if (program_.multiplies_integers && !program_.scale_strides.empty()) at.scales += place * program_.scale_strides[d];
+  }
+  return at;
+}
+
+void ProductDispatch::run_unit(Unit unit) const {
+  for (unit.first_k = 0; unit.first_k < program_.k; unit.first_k += program_.k_block) {
+    unit.count = std::min(program_.k_block, program_.k - unit.first_k);
+    if (program_.panels_first)
+      run_by_panels(unit);
+    else
+      run_by_rows(unit);
+  }
+}
+
+void ProductDispatch::run_by_panels(const Unit& unit) const {
+  for_each_rows(unit, [&](const Rows& rows, int64_t slot) { copy(unit, rows, slot); });
+  for_each_panel(unit, [&](const Panel& panel, int64_t) {
+    copy(unit, panel, 0);
+    if (runs_tiles_together(panel)) return run_tiles(unit, at(unit, panel, 0));
+    for_each_rows(unit, [&](const Rows& rows, int64_t slot) { run_tile(unit, at(unit, rows, slot), at(unit, panel, 0)); });
+  });
+}
+
+void ProductDispatch::run_by_rows(const Unit& unit) const {
+  for_each_panel(unit, [&](const Panel& panel, int64_t slot) { copy(unit, panel, slot); });
+  for_each_rows(unit, [&](const Rows& rows, int64_t) {
+    copy(unit, rows, 0);
+    for_each_panel(unit, [&](const Panel& panel, int64_t slot) { run_tile(unit, at(unit, rows, 0), at(unit, panel, slot)); });
+  });
+}
+
+// Tiles of almost equal height: the first ones have a row more.
+template <typename Visit>
+void ProductDispatch::for_each_rows(const Unit& unit, const Visit& visit) const {
+  const Steps steps{stack_.src.row_stride * src_bytes_, stack_.src.column_stride * src_bytes_};
+  const int64_t rows = unit.end_row - unit.first_row, tiles = parts(rows, program_.rows), extra = rows % tiles;
+  const char* src = unit.at.src + unit.first_row * steps.row + unit.first_k * program_.entries * steps.column;
+  int64_t row = unit.first_row;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    const int64_t count = rows / tiles + (tile < extra ? 1 : 0);
+    visit(Rows{row, count, src, steps.row, steps.column}, tile);
+    row += count;
+    src += count * steps.row;
+  }
+}
+
+template <typename Visit>
+void ProductDispatch::for_each_panel(const Unit& unit, const Visit& visit) const {
+  int64_t slot = 0;
+  for (int64_t column = unit.first_column; column < unit.end_column; column += program_.columns)
+    visit(panel_of(unit, column, std::min(program_.columns, unit.end_column - column)), slot++);
+}
+
+// In place, or packed ahead.
+ProductDispatch::Panel ProductDispatch::panel_of(const Unit& unit, int64_t column, int64_t columns) const {
+  Panel panel{column, columns, unit.at.weights, stack_.weights.row_stride * weights_bytes_};
+  if (program_.are_packed_ahead) {
+    const int64_t packed_k = program_.packed_k > 0 ? parts(program_.packed_k, program_.entries) : program_.k;
+    panel.to_next_k = packed_columns(column) * program_.entries * weights_bytes_;
+    panel.weights += column * packed_k * program_.entries * weights_bytes_ + unit.first_k * panel.to_next_k;
+  } else {
+    panel.weights += unit.first_k * program_.entries * panel.to_next_k + column * stack_.weights.column_stride * weights_bytes_;
+    panel.to_next_k *= program_.entries;
+    if (transposes()) panel.to_next_k = stack_.weights.column_stride * weights_bytes_;
+  }
+  return panel;
+}
+
+// Of the panel that was packed with this first column.
+int64_t ProductDispatch::packed_columns(int64_t column) const {
+  if (panels_ != nullptr) return program_.columns;
+  const int64_t lanes = program_.columns / program_.vectors;
+  const int64_t rest = (program_.packed_n > 0 ? program_.packed_n : stack_.n) - column;
+  return std::min(parts(rest, lanes) * lanes, program_.columns);
+}
+
+void ProductDispatch::copy(const Unit& unit, const Rows& rows, int64_t slot) const {
+  char* const to = unit.rows + slot * static_cast<int64_t>(rows_bytes_);
+  if (finds_rows()) {
+    const int64_t part = made_rows_->part();
+    char* const made = to + whole_lines(rows.count * (unit.count / part) * int64_t{sizeof(void*)});
+    return made_rows_->find_rows(unit.at.src, unit.entry, rows.first, rows.count, unit.first_k / part, unit.count / part,
+                                 reinterpret_cast<const void**>(to), made);
+  }
+  if (!program_.copies_rows) return;
+  const int64_t entries = entries_of(unit), bytes = sum_bytes_ / program_.entries;
+  if (made_rows_ != nullptr)
+    made_rows_->make_rows(unit.at.src, unit.entry, rows.first, rows.count, unit.first_k * program_.entries, entries, to,
+                          copied_row_bytes_);
+  else
+    code_.copy_src(rows.src, {rows.to_next_row, rows.to_next_k}, to, {copied_row_bytes_, bytes}, rows.count, entries);
+  if (entries % program_.entries == 0) return;
+  for (int64_t row = 0; row < rows.count; ++row)
+    std::memset(to + row * copied_row_bytes_ + entries * bytes, 0, static_cast<size_t>(bytes));
+}
+
+// Of k; without the one that a last pair of integers lacks.
+int64_t ProductDispatch::entries_of(const Unit& unit) const {
+  return std::min(unit.count * program_.entries, stack_.k - unit.first_k * program_.entries);
+}
+
+ProductDispatch::Rows ProductDispatch::at(const Unit& unit, const Rows& rows, int64_t slot) const {
+  if (!program_.copies_rows && !finds_rows())
+    return {rows.first, rows.count, rows.src, rows.to_next_row, rows.to_next_k * program_.entries};
+  return {rows.first, rows.count, unit.rows + slot * static_cast<int64_t>(rows_bytes_), copied_row_bytes_,
+          finds_rows() ? made_rows_->to_next_k() : sum_bytes_};
+}
+
+// Weights in place that are contiguous along k.
+bool ProductDispatch::transposes() const { return reads_in_place() && stack_.weights.column_stride != 1; }
+
+// Of weights that are read in place, only the last panel is copied if it is narrower than a register tile. Packed weights are
+// converted, if not by the tiles.
+bool ProductDispatch::is_copied(const Panel& panel) const {
+  if (program_.are_packed_ahead) return program_.copied_type != program_.panel_type;
+  return program_.copies_panels || panel.columns < code_of(panel.columns).columns;
+}
+
+char* ProductDispatch::copied_panel(const Unit& unit, int64_t slot) const {
+  return unit.panels + (program_.copies_panels ? slot * static_cast<int64_t>(panel_bytes_) : 0);
+}
+
+void ProductDispatch::copy(const Unit& unit, const Panel& panel, int64_t slot) const {
+  char* const to = copied_panel(unit, slot);
+  if (panels_ != nullptr)
+    panels_->make_panel(unit.at.weights, unit.first_k, unit.count, panel.first_column, panel.columns, to);
+  else if (!is_copied(panel))
+    return;
+  else if (program_.are_packed_ahead)
+    code_of(panel.columns).conversion.as<PanelCopyFunction>()(panel.weights, panel.to_next_k, to, unit.count);
+  else
+    copy_panel(panel.weights, panel.columns, entries_of(unit), to);
+}
+
+ProductDispatch::Panel ProductDispatch::at(const Unit& unit, const Panel& panel, int64_t slot) const {
+  if (!is_copied(panel)) return panel;
+  return {panel.first_column, panel.columns, copied_panel(unit, slot),
+          code_of(panel.columns).columns * element_bytes(program_.panel_type)};
+}
+
+void ProductDispatch::copy_panel(const char* from, int64_t columns, int64_t entries, char* to) const {
+  const ProductCode::PanelCode& code = code_of(columns);
+  code_.copy_weights(code.copy, from, columns, code.columns, entries, to);
+}
+
+// Register tiles of panels from a source write whole vectors.
+bool ProductDispatch::has_columns_of_code(const Panel& panel) const {
+  return panels_ == nullptr || panel.columns == program_.columns;
+}
+
+bool ProductDispatch::is_direct(const Panel& panel) const {
+  return has_columns_of_code(panel) && stack_.dst.column_stride == 1 && stack_.dst.dtype == program_.sum_type;
+}
+
+ProductDispatch::Sums ProductDispatch::sums_of(const Unit& unit, const Rows& rows, const Panel& panel) const {
+  if (is_direct(panel)) {
+    const int64_t row = stack_.dst.row_stride * dst_bytes_;
+    return {unit.at.dst + rows.first * row + panel.first_column * dst_bytes_, row};
+  }
+  if (sums_row_bytes_ == 0) return {unit.tile, code_of(panel.columns).columns * sum_bytes_};
+  return {unit.sums + (rows.first - unit.first_row) * sums_row_bytes_ + (panel.first_column - unit.first_column) * sum_bytes_,
+          sums_row_bytes_};
+}
+
+// In place, or a copy of the tile's part.
+ProductDispatch::Sums ProductDispatch::bias_of(const Unit& unit, const Rows& rows, const Panel& panel) const {
+  const kernel::MatrixStack& bias = stack_.bias;
+  const int64_t columns = code_of(panel.columns).columns;
+  const Steps steps{bias.row_stride * bias_bytes_, bias.column_stride * bias_bytes_}, dense{columns * sum_bytes_, sum_bytes_};
+  const char* const at = unit.at.bias + rows.first * steps.row + panel.first_column * steps.column;
+  if (has_columns_of_code(panel) && bias.column_stride == 1 && bias.dtype == program_.bias_type)
+    return {const_cast<char*>(at), steps.row};
+  code_.copy_bias(at, steps, unit.bias, dense, rows.count, panel.columns);
+  return {unit.bias, dense.row};
+}
+
+// Whether one call computes all tiles of the same height: sums are in dst, and all rows have the same bias.
+bool ProductDispatch::runs_tiles_together(const Panel& panel) const {
+  const kernel::MatrixStack& bias = stack_.bias;
+  const bool has_one_bias =
+      !stack_.has_bias || (bias.row_stride == 0 && bias.column_stride == 1 && bias.dtype == program_.bias_type);
+  return panels_ == nullptr && is_direct(panel) && has_one_bias && !program_.adds && !program_.multiplies_integers;
+}
+
+void ProductDispatch::run_tiles(const Unit& unit, const Panel& panel) const {
+  const int64_t rows = unit.end_row - unit.first_row, tiles = parts(rows, program_.rows), taller = rows % tiles;
+  for_each_rows(unit, [&](const Rows& tile, int64_t slot) {
+    if (slot != 0 && slot != taller) return;
+    const bool is_last = unit.first_k + unit.count == program_.k;
+    const Sums added = is_last && stack_.has_bias ? bias_of(unit, tile, panel) : Sums{nullptr, 0};
+    const int64_t count = slot < taller ? taller : tiles - taller;
+    call_tiles(unit, at(unit, tile, slot), panel, sums_of(unit, tile, panel), added.at, added.to_next_row, count);
+  });
+}
+
+ColumnGroups ProductDispatch::groups() const { return made_rows_ == nullptr ? ColumnGroups{} : made_rows_->groups(); }
+
+// Bytes.
+int64_t ProductDispatch::first_group(const Panel& panel) const {
+  const auto [columns, step] = groups();
+  return columns == 0 ? 0 : panel.first_column / columns * step * sum_bytes_;
+}
+
+void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel& panel, const Sums& sums, const char* added,
+                                 int64_t added_row, int64_t tiles) const {
+  const bool has_slots = program_.copies_rows || finds_rows();
+  const int64_t part = finds_rows() ? made_rows_->part() : unit.count, next_rows = rows.count * sums.to_next_row;
+  const ProductStrides strides{.src_row = rows.to_next_row,
+                               .src_k = rows.to_next_k,
+                               .weights_k = panel.to_next_k,
+                               .dst_row = sums.to_next_row,
+                               .bias_row = added_row,
+                               .next_tile = program_.panels_first ? next_rows : panel.columns * sum_bytes_,
+                               .parts = unit.count / part,
+                               .tiles = tiles,
+                               .src_tile = has_slots ? static_cast<int64_t>(rows_bytes_) : rows.count * rows.to_next_row,
+                               .dst_tile = next_rows,
+                               .first_group = first_group(panel)};
+  const auto function = code_of(panel.columns).tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
+  function(rows.src, panel.weights, sums.at, added, part, &strides, unit.first_k == 0 ? 0 : 1);
+}
+
+// The part of dst that register tiles cannot write is copied out, and in before that if sums are carried over through dst.
+void ProductDispatch::run_tile(const Unit& unit, const Rows& rows, const Panel& panel) const {
+  const Steps steps{stack_.dst.row_stride * dst_bytes_, stack_.dst.column_stride * dst_bytes_};
+  char* const result = unit.at.dst + rows.first * steps.row + panel.first_column * steps.column;
+  const bool is_first = unit.first_k == 0, is_last = unit.first_k + unit.count == program_.k;
+  const bool goes_through_dst = !is_direct(panel) && sums_row_bytes_ == 0;
+  const Sums sums = sums_of(unit, rows, panel);
+  if (goes_through_dst && (!is_first || program_.adds))
+    code_.copy_in(result, steps, sums.at, {sums.to_next_row, sum_bytes_}, rows.count, panel.columns);
+  Sums added{nullptr, 0};
+  if (program_.adds)
+    added = sums;
+  else if (is_last && stack_.has_bias)
+    added = bias_of(unit, rows, panel);
+  call_tiles(unit, rows, panel, sums, program_.multiplies_integers ? nullptr : added.at, added.to_next_row, 1);
+  if (is_direct(panel) || !(goes_through_dst || is_last)) return;
+  if (!program_.multiplies_integers)
+    return code_.copy_out(sums.at, {sums.to_next_row, sum_bytes_}, result, steps, rows.count, panel.columns);
+  const float* const scales = unit.at.scales + (program_.scales.size() == 1 ? 0 : panel.first_column);
+  code_.scale_out(sums.at, sums.to_next_row, scales, added.at, added.to_next_row, result, steps, rows.count, panel.columns);
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,283 @@
+#include "backends/cpu/dispatch/program_io.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "backends/cpu/dispatch/product_step.h"
+#include "backends/cpu/dispatch/step_kinds.h"
+#include "backends/cpu/dispatch/tile_dispatch.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+using kernel::Binding;
+
+constexpr int kMostLevels = 2;  // of plans: those of tiles are inside of a plan
+
+void require(bool holds, const char* expected) {
+  if (!holds) ByteReader::fail(expected);
+}
+
+// ---- steps
+
+void write_kernel(ProgramWriter& to, const KernelDispatch& kernel) {
+  to.write(StepKind::kernel);
+  to.write(kernel.program());
+  kernel.code().write(to);
+}
+
+// The variants of a kernel's code in a file: with and without streaming, for whole and split rows.
+class StoredCode final : public KernelCode {
+ public:
+  StoredCode(ProgramReader& from, bool streams, bool splits) {
+    for (size_t v = 0; v < 4; ++v) {
+      if ((v % 2 == 1 && !splits) || (v < 2 && !streams)) continue;
+      variants_[v].function = reinterpret_cast<KernelFunction>(const_cast<void*>(from.read_some_code()));
+      variants_[v].rows_per_group = from.get<int64_t>();
+      require(variants_[v].rows_per_group > 0, "a number of rows");
+    }
+    if (!streams) variants_[0] = variants_[2], variants_[1] = variants_[3];
+  }
+  Variant variant(bool streams, bool splits) const override { return variants_[(streams ? 0U : 2U) + (splits ? 1U : 0U)]; }
+  bool runs_here() const override { return true; }
+  void write(ProgramWriter&) const override { LAMINA_CHECK(false, "a program from a file is not written again"); }
+
+ private:
+  std::array<Variant, 4> variants_;
+};
+
+bool has_dims(const Dims& dims, size_t rank) { return dims.size() == rank; }
+
+void check(const KernelProgram& program) {
+  const size_t rank = program.extents.size(), args = program.args.size();
+  require(rank <= static_cast<size_t>(kMaxRank) && program.outer_rank >= 0 && static_cast<size_t>(program.outer_rank) < rank,
+          "dims of a kernel");
+  const auto is_arg = [args](int arg) { return arg >= 0 && static_cast<size_t>(arg) < args; };
+  require(std::all_of(program.args.begin(), program.args.end(), [&](const auto& arg) { return has_dims(arg.strides, rank); }),
+          "a stride per dim");
+  require(std::all_of(program.column_sums.begin(), program.column_sums.end(), is_arg) &&
+              std::all_of(program.streamed.begin(), program.streamed.end(), is_arg),
+          "args of a kernel");
+  require(program.moved_bytes >= 0 && program.sharing.rows >= 0 && program.sharing.row_size > 0, "sizes of a kernel");
+}
+
+std::shared_ptr<const KernelDispatch> read_kernel(ProgramReader& from) {
+  auto program = from.get<KernelProgram>();
+  check(program);
+  auto code = std::make_unique<const StoredCode>(from, !program.streamed.empty(), program.splits());
+  return std::make_shared<const KernelDispatch>(std::move(program), std::move(code));
+}
+
+std::shared_ptr<const ProgramRunner> read_plan(ProgramReader& from, size_t inputs, size_t outputs, int level);
+
+void write_tiled(ProgramWriter& to, const TileDispatch& tiled) {
+  to.write(StepKind::tiled);
+  to.write(tiled.program());
+  for (const auto* const plans : {&tiled.plans().tiles, &tiled.plans().shorter}) {
+    to.write(plans->size());
+    for (const TilePlans::Plan& plan : *plans) write_program(to, *plan);
+  }
+  to.write(tiled.plans().finish != nullptr);
+  if (tiled.plans().finish != nullptr) write_program(to, *tiled.plans().finish);
+}
+
+void check(const TileProgram& program, size_t args, size_t constants) {
+  const size_t loops = program.loops.size();
+  const auto has_loops = [loops](const Dims& dims) { return has_dims(dims, loops); };
+  require(loops > 0 && loops <= static_cast<size_t>(kMaxRank) && program.row_loop < loops, "loops of a tiled step");
+  require(std::all_of(program.loops.begin(), program.loops.end(), [](int64_t extent) { return extent > 0; }),
+          "extents of loops");
+  require(program.strides.size() == args && program.inputs <= args && args <= kInlineArgs &&
+              std::all_of(program.strides.begin(), program.strides.end(), has_loops),
+          "strides of a tiled step");
+  require(args + program.tile_origins.size() + program.packings.size() <= kInlineArgs &&
+              std::all_of(program.tile_origins.begin(), program.tile_origins.end(), has_loops),
+          "inputs of tiles");
+  for (const TileProgram::Packing& packing : program.packings)
+    require(packing.input < program.inputs && has_loops(packing.strides) && packing.count > 0 &&
+                (packing.constant < 0 || static_cast<size_t>(packing.constant) < constants),
+            "packed weights of tiles");
+  for (const TileProgram::Sum& sum : program.sums)
+    require(sum.arg >= program.inputs && sum.arg < args && has_loops(sum.strides), "sums of tiles");
+  require(program.outer > 0 && program.wave > 0 && program.segments > 0 && program.slots > 0, "counts of tiles");
+  if (!program.lengths) return;
+  const TileLengthsProgram& lengths = *program.lengths;
+  require(has_loops(lengths.loops) && has_loops(lengths.strides) && has_loops(lengths.numbers) && lengths.count > 0 &&
+              !lengths.dims.empty() && lengths.values < args && lengths.row_loop == program.row_loop &&
+              (!lengths.hidden || lengths.hidden->input < args) &&
+              std::all_of(
+                  lengths.offsets.begin(), lengths.offsets.end(), [&](const auto& o) { return o.input < args; }),
+          "lengths of tiles");
+}
+
+std::unique_ptr<const TileDispatch> read_tiled(ProgramReader& from, size_t args, size_t constants, int level) {
+  require(level + 1 < kMostLevels, "a plan without tiles");
+  auto program = from.get<TileProgram>();
+  check(program, args, constants);
+  const size_t inputs = program.inputs + program.tile_origins.size() + program.packings.size(), outputs = args - program.inputs;
+  TilePlans plans;
+  for (auto* const list : {&plans.tiles, &plans.shorter}) {
+    const size_t count = from.read_count();
+    for (size_t i = 0; i < count; ++i) list->push_back(read_plan(from, inputs, outputs, level + 1));
+  }
+  const auto sums = static_cast<size_t>(
+      std::count_if(program.sums.begin(), program.sums.end(), [](const auto& sum) { return !sum.in_place; }));
+  if (from.get<bool>()) plans.finish = read_plan(from, sums, sums, level + 1);
+  const size_t needed = (program.has_less_rows ? 2U : 1U) * (program.has_less_columns ? 2U : 1U);
+  require(plans.tiles.size() >= needed && plans.shorter.size() == (program.lengths ? program.lengths->lengths.size() : 0),
+          "the plans of tiles");
+  for (const TileProgram::Packing& packing : program.packings) {
+    const auto& steps = plans.tiles.front()->steps();
+    require(packing.step < steps.size() && std::holds_alternative<std::unique_ptr<const Primitive>>(steps[packing.step].runner),
+            "the product of packed weights");
+  }
+  return std::make_unique<const TileDispatch>(std::move(program), std::move(plans));
+}
+
+// ---- plans
+
+void write_check(ProgramWriter& to, const IndexCheck& check) {
+  to.write(check.place.id);
+  to.write(static_cast<int64_t>(check.place.kind));
+  to.write(check.place.name);
+  to.write(check.place.part);
+  to.write(check.tensor.dtype);
+  to.write(*check.tensor.shape);
+  to.write(check.tensor.strides);
+  to.write(check.arg);
+  to.write(check.extent);
+  to.write(check.sorts);
+  to.write(check.order.steps);
+  to.write(check.order.ignored);
+  to.write(check.sorted);
+}
+
+IndexCheck read_check(ProgramReader& from, size_t args) {
+  IndexCheck check;
+  from.read(check.place.id);
+  check.place.kind = static_cast<OpKind>(from.get<int64_t>());
+  from.read(check.place.name);
+  from.read(check.place.part);
+  from.read(check.tensor.dtype);
+  check.tensor.shape = from.get<Dims>();
+  from.read(check.tensor.strides);
+  check.tensor.layout = LayoutType::strided;
+  from.read(check.arg);
+  from.read(check.extent);
+  from.read(check.sorts);
+  from.read(check.order.steps);
+  from.read(check.order.ignored);
+  from.read(check.sorted);
+  const size_t rank = check.tensor.shape->size();
+  require(has_dims(check.tensor.strides, rank) && rank <= static_cast<size_t>(kMaxRank) && check.arg < args &&
+              check.extent >= 0 && (!check.sorts || (has_dims(check.order.steps, rank) && check.sorted < args)),
+          "indices");
+  return check;
+}
+
+void write_step(ProgramWriter& to, const ProgramRunner::Step& step) {
+  to.write(step.args);
+  to.write(step.constant);
+  to.write(step.is_followed);
+  to.write(step.only_for);
+  to.write(step.indices.size());
+  for (const IndexCheck& check : step.indices) write_check(to, check);
+  if (const auto* kernel = std::get_if<std::shared_ptr<const KernelDispatch>>(&step.runner))
+    write_kernel(to, **kernel);
+  else if (const auto* tiled = std::get_if<std::unique_ptr<const TileDispatch>>(&step.runner))
+    write_tiled(to, **tiled);
+  else
+    std::get<std::unique_ptr<const Primitive>>(step.runner)->write(to);
+}
+
+// The ports of the plan that a step is in.
+struct Ports {
+  size_t inputs, outputs, tables;
+  int64_t positions;
+  bool has(const Binding& binding) const {
+    switch (binding.source) {
+      case Binding::Source::input: return binding.index < inputs;
+      case Binding::Source::output: return binding.index < outputs;
+      case Binding::Source::table: return binding.index < tables;
+      case Binding::Source::positions: return positions > 0;
+      default: return true;
+    }
+  }
+};
+
+ProgramRunner::Runner read_runner(ProgramReader& from, size_t args, size_t constants, int level) {
+  switch (from.get<StepKind>()) {
+    case StepKind::kernel: {
+      auto kernel = read_kernel(from);
+      require(kernel->program().args.size() == args, "the args of a kernel");
+      return kernel;
+    }
+    case StepKind::tiled: return read_tiled(from, args, constants, level);
+    case StepKind::product: {
+      auto product = ProductStep::read(from);
+      require(product->arg_count() == args, "the args of a product");
+      return product;
+    }
+  }
+  ByteReader::fail("a kind of step");
+}
+
+ProgramRunner::Step read_step(ProgramReader& from, const Ports& ports, size_t constants, int level) {
+  ProgramRunner::Step step;
+  from.read(step.args);
+  from.read(step.constant);
+  from.read(step.is_followed);
+  from.read(step.only_for);
+  require(std::all_of(step.args.begin(), step.args.end(), [&](const Binding& binding) { return ports.has(binding); }),
+          "an arg");
+  require(step.constant < 0 || static_cast<size_t>(step.constant) < constants, "a constant");
+  require(std::all_of(step.only_for.begin(), step.only_for.end(), [&](size_t number) { return number < constants; }),
+          "a constant");
+  const size_t checks = from.read_count();
+  for (size_t i = 0; i < checks; ++i) step.indices.push_back(read_check(from, step.args.size()));
+  step.runner = read_runner(from, step.args.size(), constants, level);
+  return step;
+}
+
+// A step that is followed is a primitive with parts, the next one a kernel.
+void check_followed(const std::vector<ProgramRunner::Step>& steps) {
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (!steps[s].is_followed) continue;
+    require(s + 1 < steps.size() && std::holds_alternative<std::unique_ptr<const Primitive>>(steps[s].runner) &&
+                std::holds_alternative<std::shared_ptr<const KernelDispatch>>(steps[s + 1].runner) &&
+                steps[s].args.size() <= kInlineArgs && steps[s + 1].args.size() <= kInlineArgs,
+            "a step that is followed by a kernel");
+  }
+}
+
+std::shared_ptr<const ProgramRunner> read_plan(ProgramReader& from, size_t inputs, size_t outputs, int level) {
+  auto memory = from.get<ProgramMemory>();
+  constexpr size_t kMost = size_t{1} << 46;
+  require(
+      memory.step_bytes < kMost && memory.arena_bytes < kMost && memory.positions >= 0 && memory.positions <= int64_t{1} << 26,
+      "the sizes of memory");
+  const Ports ports{inputs, outputs, memory.tables.size(), memory.positions};
+  const size_t count = from.read_count();
+  std::vector<ProgramRunner::Step> steps;
+  for (size_t s = 0; s < count; ++s) steps.push_back(read_step(from, ports, memory.constants.size(), level));
+  check_followed(steps);
+  return std::make_shared<const ProgramRunner>(std::move(memory), std::move(steps));
+}
+
+}  // namespace
+
+void write_program(ProgramWriter& to, const ProgramRunner& program) {
+  to.write(program.memory());
+  to.write(program.steps().size());
+  for (const ProgramRunner::Step& step : program.steps()) write_step(to, step);
+}
+
+std::shared_ptr<const ProgramRunner> read_program(ProgramReader& from, size_t inputs, size_t outputs) {
+  return read_plan(from, inputs, outputs, 0);
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,53 @@
+// The interface between the runtime and generated code of matrix products (product/product_code.h): how the functions are
+// called.
+#pragma once
+
+#include <cstdint>
+
+#include "interface/data_type.h"
+
+namespace lamina::cpu {
+
+// The bytes of an element of a panel: of a pair if it is of u8 or s8.
+inline int64_t element_bytes(DataType dtype) { return bytes_of(dtype, is_byte_integer(dtype) ? 2 : 1); }
+
+// Columns of a product that read other entries of src: a convolution in groups of few channels. Each `columns` of dst are a
+// group, and its entries of a row of src are `step` elements after those of the group before.
+struct ColumnGroups {
+  int columns = 0;  // a divisor of the lanes of a vector; 0: all columns read the same entries
+  int64_t step = 0;
+  bool operator==(const ColumnGroups&) const = default;
+
+  template <typename Self, typename Visit>
+  static void for_each_field(Self& self, const Visit& visit) {
+    visit(self.columns), visit(self.step);
+  }
+};
+
+// Distances between rows, in bytes, and between entries of k; `weights_k` is that between columns if weights are along k.
+// `next_tile`: from dst to that of the tile which follows. `parts`: of k, with pointers to their rows. `tiles` of successive
+// rows are computed: with distances of src, or of its pointers, and of dst. `first_group`: from the pointers to the entries of
+// the tile's first group.
+struct ProductStrides {
+  int64_t src_row, src_k, weights_k, dst_row, bias_row, next_tile, parts = 1, tiles = 1, src_tile = 0, dst_tile = 0,
+                                                                   first_group = 0;
+};
+
+// sums = (continues ? dst : 0) + the chain over `count` entries of k; then dst = bias == null ? sums : sums + bias.
+// Columns of weights, bias and dst are contiguous. Weights have as many as the tile's vectors have lanes, also where dst ends
+// before.
+using ProductTileFunction = void (*)(const void* src, const void* weights, void* dst, const void* bias, int64_t count,
+                                     const ProductStrides* strides, int64_t continues);
+
+// Copies `count` entries of k of a panel to to[k * columns + column], from from[k * stride + column] or, if the weights are
+// contiguous along k, from[column * stride + k], and converts them. `stride` is in bytes.
+using PanelCopyFunction = void (*)(const void* from, int64_t stride, void* to, int64_t count);
+
+// Converts `count` contiguous elements, or subtracts a zero point from them. The elements of `from` may be the last ones of the
+// memory of `to` if those are wider, and the first ones if those are narrower.
+using RowConversionFunction = void (*)(const void* from, void* to, int64_t count);
+
+// to[i] = f32(sums[i]) * scales[i] + bias[i], for `count` elements. `bias` may be null. `to` may be `sums`.
+using ScaledRowFunction = void (*)(const int32_t* sums, const float* scales, const float* bias, void* to, int64_t count);
+
+}  // namespace lamina::cpu
