@@ -61,11 +61,13 @@ TEST(GoldenSource, MatrixProduct) {
   stack.weights = {100, 100, 1, 100, {10000, 0}, DataType::bf16};
   stack.bias = {1, 100, 0, 1, {0, 0}, DataType::bf16};
   stack.dst = {100, 100, 100, 1, {30000, 10000}, DataType::f32};
-  const gpu::MatmulForm form = gpu::choose_form(stack, {});
+  gpu::MatmulForm form = gpu::choose_form(stack, {}, gpu::languages::opencl);
   const std::string cuda = gpu::emit_matmul(form, gpu::languages::cuda).body;
   for (const gpu::Language* const language : kLanguages)
     EXPECT_EQ(gpu::emit_matmul(form, *language).body, cuda) << language->name;
   expect_golden("matmul_bf16_transposed_weights", cuda);
+  form = gpu::choose_form(stack, {.compute_units = 132}, gpu::languages::cuda);
+  expect_golden("matmul_bf16_matrix_instructions", gpu::emit_matmul(form, gpu::languages::cuda).body);
 }
 
 void expect_golden(const std::string& name, const gpu::LibraryOp& op, const Graph& graph) {

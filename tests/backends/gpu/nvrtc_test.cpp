@@ -47,9 +47,13 @@ Usage usage_of(const std::string& log) {
   return usage;
 }
 
-// An image with ptxas's report. NVRTC 12.9 and newer keeps images where there is a driver, and has no report for one it finds.
+// Before main: NVRTC reads the variable once. NVRTC 12.9 and newer keeps images where there is a driver, and has no report for
+// one that it finds.
+const bool kNothingIsKept = setenv("CUDA_CACHE_DISABLE", "1", 1) == 0;
+
+// An image with ptxas's report.
 cuda::Image image_of(const cuda::NvrtcApi& nvrtc, const KernelSource& source, int capability) {
-  setenv("CUDA_CACHE_DISABLE", "1", 1);
+  EXPECT_TRUE(kNothingIsKept);
   return cuda::compile(nvrtc, source.symbol, source.text, capability);
 }
 
@@ -64,6 +68,8 @@ class NvrtcNorms : public ::testing::TestWithParam<std::tuple<int, DataType>> {}
 // are missing. Sums of columns of 16384 elements fit in no group's registers together with a chunk; they stay there all the
 // same, because spilling a few values is cheaper than reading and writing all sums for each row.
 constexpr int kFewBytes = 8, kBytesBesideColumns = 24, kBytesOfLongRows = 48;
+// Tiles of 128 x 128 elements in f32 are faster with 128 registers, and two groups, than with more (tuning.h).
+constexpr int kBytesOfLargeTiles = 120;
 
 TEST_P(NvrtcNorms, SpillOnlyWhereRegistersDoNotSufficeUpTo16384) {
   LAMINA_NVRTC_OR_SKIP(nvrtc);
@@ -173,7 +179,7 @@ TEST(Nvrtc, PartialSumsOfColumnsAreStoredSixteenBytesAtATime) {
   }
 }
 
-TEST(Nvrtc, MatrixProductsNeitherSpillNorUseDoubles) {
+TEST(Nvrtc, MatrixProductsUseNoDoublesAndTheInstructionsOfTheirType) {
   LAMINA_NVRTC_OR_SKIP(nvrtc);
   for (const DataType dtype : {f32, bf16, f16}) {
     for (const int64_t rows : {int64_t{1}, int64_t{128}}) {
@@ -183,17 +189,23 @@ TEST(Nvrtc, MatrixProductsNeitherSpillNorUseDoubles) {
         stack.weights = {128, 128, 1, 128, {0}, dtype};
         stack.bias = {1, 128, 0, 1, {0}, dtype};
         stack.dst = {rows, 128, 128, 1, {rows * 128}, dtype};
-        const KernelSource source = emit_matmul(choose_form(stack, {}), languages::cuda);
+        const KernelSource source = emit_matmul(choose_form(stack, {}, languages::cuda), languages::cuda);
         SCOPED_TRACE(join(name_of(dtype), ", ", rows, " rows, ", row_stride, " apart"));
         for (const int capability : {80, 90, 100}) {
           const cuda::Image image = image_of(*nvrtc, source, capability);
           EXPECT_EQ(usage_of(image.log).kernels, 1) << image.log;
-          EXPECT_EQ(usage_of(image.log).spills, 0) << image.log;
+          EXPECT_LE(usage_of(image.log).spills, dtype == f32 && rows == 128 ? kBytesOfLargeTiles : 0) << image.log;
           EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
         }
         const std::string ptx = ptx_of(*nvrtc, source);
         EXPECT_EQ(ptx.find(".f64"), std::string::npos);
-        EXPECT_TRUE(std::regex_search(ptx, std::regex("fma\\.rn\\.f32")));
+        if (dtype == f32) {
+          EXPECT_TRUE(std::regex_search(ptx, std::regex("fma\\.rn\\.f32")));
+          continue;
+        }
+        EXPECT_TRUE(std::regex_search(ptx, std::regex(join("mma\\.sync.*f32\\.", name_of(dtype)))));
+        EXPECT_TRUE(std::regex_search(ptx, std::regex("ldmatrix\\.sync")));
+        EXPECT_TRUE(std::regex_search(ptx, std::regex("cp\\.async")));
       }
     }
   }

@@ -5,6 +5,7 @@
 
 #include "backends/gpu/emit/c_types.h"
 #include "backends/gpu/emit/library_program.h"
+#include "backends/gpu/emit/matrix_tile_text.h"
 #include "backends/gpu/emit/program_text.h"
 #include "backends/gpu/emit/text.h"
 #include "backends/gpu/schedule/tuning.h"
@@ -14,8 +15,6 @@
 namespace lamina::gpu {
 
 namespace {
-
-using tuning::kMatmulDepth;
 
 // The text of one program. Names in it: src, weights, bias and dst point to the tile's first element of each; x0, x1, ... are
 // the positions in the batch.
@@ -29,9 +28,10 @@ class MatmulEmitter {
 
   std::string emit() {
     emit_signature();
-    emit_place();
-    emit_walk();
-    emit_store();
+    if (form_.matrix_tile)
+      emit_by_matrix_instructions();
+    else
+      emit_by_threads();
     out_.close();
     return out_.str();
   }
@@ -51,12 +51,26 @@ class MatmulEmitter {
       for (size_t d = 0; d < form_.batch_rank; ++d) parameters += join(", const lm_s64 ", tensor.name, "_", d);
       parameters += join(", const lm_s64 ", tensor.name, "_row, const lm_s64 ", tensor.name, "_column");
     }
-    out_.open("LM_KERNEL(", form_.tile.group_size(), ", ",
-              std::max(1, tuning::kThreadsOfManyRegisters / form_.tile.group_size()), ") ", symbol_, "(", parameters, ")");
+    out_.open("LM_KERNEL(", form_.group_size(), ", ", std::max(1, tuning::kThreadsOfManyRegisters / form_.group_size()), ") ",
+              symbol_, "(", parameters, ")");
   }
 
-  void emit_place() {
-    std::string rest = tile_.place("m", "n");
+  void emit_by_threads() {
+    emit_pointers(tile_.place("m", "n"));
+    emit_walk();
+    tile_.store([&](const std::string& sum) { emit_store(sum); });
+  }
+
+  void emit_by_matrix_instructions() {
+    MatrixTileText tile(*form_.matrix_tile, form_.src, out_);
+    emit_pointers(tile.place("m", "n"));
+    tile.sum("k", {"src", "src_row", "src_column", form_.src_along_k},
+             {"weights", "weights_column", "weights_row", !form_.weights_along_columns});
+    tile.store([&](const std::string& sum) { emit_store(sum); });
+  }
+
+  // `rest`: the text of the position in the batch, as one number.
+  void emit_pointers(std::string rest) {
     for (size_t d = form_.batch_rank; d-- > 1;) {
       out_.line("const lm_s64 x", d, " = ", rest, " % e", d, ", y", d, " = ", rest, " / e", d, ";");
       rest = join("y", d);
@@ -88,17 +102,15 @@ class MatmulEmitter {
                          [&] { return element("columns", "weights", form_.weights, "_column", "_row"); });
     };
     tile_.sum("k", load, [&] {
-      out_.line("src += ", kMatmulDepth, " * src_column;");
-      out_.line("weights += ", kMatmulDepth, " * weights_row;");
+      out_.line("src += ", form_.tile.depth, " * src_column;");
+      out_.line("weights += ", form_.tile.depth, " * weights_row;");
     });
   }
 
-  void emit_store() {
-    tile_.store([&](std::string value) {
-      if (form_.bias != DataType::undef)
-        value += " + " + loaded(form_.bias, form_.tile.sums, "bias[row * (lm_ix)bias_row + column * (lm_ix)bias_column]");
-      out_.line("dst[row * (lm_ix)dst_row + column * (lm_ix)dst_column] = ", stored(form_.dst, form_.tile.sums, value), ";");
-    });
+  void emit_store(std::string value) {
+    if (form_.bias != DataType::undef)
+      value += " + " + loaded(form_.bias, form_.tile.sums, "bias[row * (lm_ix)bias_row + column * (lm_ix)bias_column]");
+    out_.line("dst[row * (lm_ix)dst_row + column * (lm_ix)dst_column] = ", stored(form_.dst, form_.tile.sums, value), ";");
   }
 
   const MatmulForm& form_;
@@ -117,7 +129,7 @@ bool is_along_first(int64_t first_extent, int64_t first_stride, int64_t second_e
 
 }  // namespace
 
-MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& limits) {
+MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& limits, const Language& language) {
   MatmulForm form;
   form.src = stack.src.dtype, form.weights = stack.weights.dtype, form.dst = stack.dst.dtype;
   if (stack.has_bias) form.bias = stack.bias.dtype;
@@ -126,7 +138,10 @@ MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& lim
   form.weights_along_columns = is_along_first(stack.n, stack.weights.column_stride, stack.k, stack.weights.row_stride);
   const bool is_wide = stack.src.dtype == DataType::f64 || stack.weights.dtype == DataType::f64;
   form.tile = choose_tile(stack.m, stack.n, is_wide ? kernel::Type::f64 : kernel::Type::f32, limits);
-  const int64_t reach = std::max({form.tile.rows(), form.tile.columns(), kMatmulDepth});
+  form.tile = enlarged(form.tile, stack.m, stack.n, stack.products(), limits);
+  if (*language.matrix_instructions != '\0' && has_matrix_instructions(stack.src.dtype, stack.weights.dtype))
+    form.matrix_tile = choose_matrix_tile(stack.m, stack.n, stack.products(), limits);
+  const int64_t reach = std::max({form.rows(), form.columns(), form.matrix_tile ? form.matrix_tile->depth : form.tile.depth});
   int64_t longest = 1;
   for (const kernel::MatrixStack* tensor : {&stack.src, &stack.weights, &stack.bias, &stack.dst})
     longest = std::max({longest, tensor->row_stride, tensor->column_stride});
@@ -140,7 +155,8 @@ KernelSource emit_matmul(const MatmulForm& form, const Language& language) {
   source.symbols = {source.symbol};
   source.body =
       join("typedef ", form.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", MatmulEmitter(form, source.symbol).emit());
-  source.text = conversions_prelude(language, form.tile.sums == kernel::Type::f64) + source.body;
+  source.text = conversions_prelude(language, form.tile.sums == kernel::Type::f64) +
+                (form.matrix_tile ? language.matrix_instructions : "") + source.body;
   return source;
 }
 
@@ -160,20 +176,20 @@ namespace {
 
 LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limits, const Language& language) {
   const kernel::MatmulStack stack = kernel::collapsed(kernel::matmul_stack(step));
-  const MatmulForm form = choose_form(stack, limits);
+  const MatmulForm form = choose_form(stack, limits, language);
+  const auto tiles = [](int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; };
   LibraryProgram made;
   made.source = emit_matmul(form, language);
   made.args = {0, 1};
   if (stack.has_bias) made.args.push_back(2);
   made.args.push_back(step.args.size() - 1);
   made.words = words_of(stack);
-  made.groups = {(stack.n + form.tile.columns() - 1) / form.tile.columns(), (stack.m + form.tile.rows() - 1) / form.tile.rows(),
-                 stack.products()};
-  made.group_size = form.tile.group_size();
+  made.groups = {tiles(stack.n, form.columns()), tiles(stack.m, form.rows()), stack.products()};
+  made.group_size = form.group_size();
   made.needs_f64 = form.tile.sums == kernel::Type::f64;
-  made.schedule = join("tiles of ", form.tile.rows(), " x ", form.tile.columns());
+  made.schedule = join("tiles of ", form.rows(), " x ", form.columns(), form.matrix_tile ? " by matrix instructions" : "");
   made.text = join(stack.products(), " products of [", stack.m, ", ", stack.k, "] and [", stack.k, ", ", stack.n,
-                   "], work-groups make tiles of ", form.tile.rows(), " x ", form.tile.columns());
+                   "], work-groups make ", made.schedule);
   return made;
 }
 

@@ -8,32 +8,47 @@
 
 namespace lamina::gpu {
 
-using tuning::kMatmulDepth;
-
 ProductTile choose_tile(int64_t rows, int64_t columns, kernel::Type sums, const DeviceLimits& limits) {
   ProductTile tile{.sums = sums};
   while (tile.side > 1 && tile.group_size() > limits.max_group) tile.side /= 2;
-  if (rows <= tile.side) tile.per_thread_rows = 1;
   if (columns <= tile.side) tile.per_thread_columns = 1;
+  if (rows <= tile.side) {
+    tile.per_thread_rows = 1;
+    tile.per_thread_columns = std::min(tile.per_thread_columns, tuning::kMatmulColumnsOfFewRows);
+    tile.depth = tuning::kMatmulDepthOfFewRows / (sums == kernel::Type::f64 ? 2 : 1);
+  }
   return tile;
 }
 
-std::string ProductTileText::place(const std::string& row_count, const std::string& column_count) {
-  const int rows = tile_.rows(), columns = tile_.columns();
-  out_.line("LM_SHARED ", c_type(tile_.sums), " left[", kMatmulDepth * (rows + 1), "], right[", kMatmulDepth * (columns + 1),
-            "];");
-  out_.line("const int thread = LM_THREAD, tx = thread % ", tile_.side, ", ty = thread / ", tile_.side, ";");
-  out_.line("const lm_s64 across = (", column_count, " + ", columns - 1, ") / ", columns, ", down = (", row_count, " + ",
-            rows - 1, ") / ", rows, ";");
-  out_.line("const lm_s64 first_column = LM_GROUP % across * ", columns, ", first_row = LM_GROUP / across % down * ", rows,
-            ";");
+ProductTile enlarged(ProductTile tile, int64_t rows, int64_t columns, int64_t products, const DeviceLimits& limits) {
+  const auto parts = [](int64_t extent, int64_t part) { return (extent + part - 1) / part; };
+  const int side = tile.side * tuning::kMatmulMostPerThread;
+  if (tile.sums == kernel::Type::f32 && std::min(rows, columns) > tile.side * tuning::kMatmulPerThread &&
+      parts(rows, side) * parts(columns, side) * products >= limits.compute_units)
+    tile.per_thread_rows = tile.per_thread_columns = tuning::kMatmulMostPerThread;
+  return tile;
+}
+
+std::string emit_place_of_tile(Text& out, int rows, int columns, const std::string& row_count,
+                               const std::string& column_count) {
+  out.line("const lm_s64 across = (", column_count, " + ", columns - 1, ") / ", columns, ", down = (", row_count, " + ",
+           rows - 1, ") / ", rows, ";");
+  out.line("const lm_s64 first_column = LM_GROUP % across * ", columns, ", first_row = LM_GROUP / across % down * ", rows, ";");
   const auto inside = [&](const char* name, const std::string& count, const char* first, int extent) {
-    out_.line("const lm_ix ", name, " = (lm_ix)(", count, " - ", first, " < ", extent, " ? ", count, " - ", first, " : ",
-              extent, ");");
+    out.line("const lm_ix ", name, " = (lm_ix)(", count, " - ", first, " < ", extent, " ? ", count, " - ", first, " : ", extent,
+             ");");
   };
   inside("rows", row_count, "first_row", rows);
   inside("columns", column_count, "first_column", columns);
   return "(LM_GROUP / across / down)";
+}
+
+std::string ProductTileText::place(const std::string& row_count, const std::string& column_count) {
+  const int rows = tile_.rows(), columns = tile_.columns();
+  out_.line("LM_SHARED ", c_type(tile_.sums), " left[", tile_.depth * (rows + 1), "], right[", tile_.depth * (columns + 1),
+            "];");
+  out_.line("const int thread = LM_THREAD, tx = thread % ", tile_.side, ", ty = thread / ", tile_.side, ";");
+  return emit_place_of_tile(out_, rows, columns, row_count, column_count);
 }
 
 void ProductTileText::sum(const std::string& term_count, const std::function<void()>& load,
@@ -41,9 +56,9 @@ void ProductTileText::sum(const std::string& term_count, const std::function<voi
   const int sums = tile_.per_thread_rows * tile_.per_thread_columns;
   out_.line(c_type(tile_.sums), " sum[", sums, "];");
   out_.line("LM_UNROLL for (int i = 0; i < ", sums, "; ++i) sum[i] = 0;");
-  out_.open("for (lm_s64 done = 0; done < ", term_count, "; done += ", kMatmulDepth, ")");
-  out_.line("const lm_ix depth = (lm_ix)(", term_count, " - done < ", kMatmulDepth, " ? ", term_count,
-            " - done : ", kMatmulDepth, ");");
+  out_.open("for (lm_s64 done = 0; done < ", term_count, "; done += ", tile_.depth, ")");
+  out_.line("const lm_ix depth = (lm_ix)(", term_count, " - done < ", tile_.depth, " ? ", term_count, " - done : ", tile_.depth,
+            ");");
   load();
   out_.line("LM_BARRIER;");
   multiply();
@@ -60,9 +75,9 @@ void ProductTileText::load_columns(bool along_terms, const std::function<std::st
 }
 
 void ProductTileText::load(const char* tile, int extent, bool along_terms, const std::function<std::string()>& value) const {
-  out_.open("LM_UNROLL for (int i = 0; i < ", extent * kMatmulDepth / tile_.group_size(), "; ++i)");
+  out_.open("LM_UNROLL for (int i = 0; i < ", extent * tile_.depth / tile_.group_size(), "; ++i)");
   out_.line("const int item = i * ", tile_.group_size(), " + thread;");
-  const int fast = along_terms ? kMatmulDepth : extent;
+  const int fast = along_terms ? tile_.depth : extent;
   const std::string first = join("item % ", fast), second = join("item / ", fast);
   out_.line("const lm_ix at = ", along_terms ? second : first, ", c = ", along_terms ? first : second, ";");
   const std::string element = value();
@@ -72,7 +87,10 @@ void ProductTileText::load(const char* tile, int extent, bool along_terms, const
 
 void ProductTileText::multiply() {
   const int rows = tile_.per_thread_rows, columns = tile_.per_thread_columns;
-  out_.open("LM_UNROLL for (int c = 0; c < ", kMatmulDepth, "; ++c)");
+  // Unrolled whole, the compiler loads more terms in advance than the registers hold.
+  const bool is_large =
+      rows * columns > tuning::kMatmulPerThread * tuning::kMatmulPerThread || tile_.depth > tuning::kMatmulDepth;
+  out_.open(is_large ? "LM_UNROLL_BY_4" : "LM_UNROLL", " for (int c = 0; c < ", tile_.depth, "; ++c)");
   out_.line(c_type(tile_.sums), " l[", rows, "], r[", columns, "];");
   out_.line("LM_UNROLL for (int i = 0; i < ", rows, "; ++i) l[i] = left[c * ", tile_.rows() + 1, " + i * ", tile_.side,
             " + ty];");

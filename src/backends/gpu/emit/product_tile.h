@@ -1,4 +1,4 @@
-// The text that programs of products share. A work-group computes a tile of dst. Tiles of both factors, kMatmulDepth terms at a
+// The text that programs of products share. A work-group computes a tile of dst. Tiles of both factors, `depth` terms at a
 // time, are in local memory in the type of the sums. Each thread accumulates per_thread_rows x per_thread_columns elements in
 // registers. An element is one chain of fused multiply-adds in the order of the terms for any tile size, so its bits depend
 // only on its row and its column.
@@ -17,6 +17,7 @@ namespace lamina::gpu {
 struct ProductTile {
   int side = tuning::kMatmulSide;  // a work-group has side x side threads
   int per_thread_rows = tuning::kMatmulPerThread, per_thread_columns = tuning::kMatmulPerThread;
+  int depth = tuning::kMatmulDepth;       // terms in local memory at a time
   kernel::Type sums = kernel::Type::f32;  // or f64
   bool operator==(const ProductTile&) const = default;
 
@@ -26,6 +27,13 @@ struct ProductTile {
 };
 
 ProductTile choose_tile(int64_t rows, int64_t columns, kernel::Type sums, const DeviceLimits& limits);
+// With more elements for each thread, if that leaves a tile for every multiprocessor: for programs whose loads need few
+// registers.
+ProductTile enlarged(ProductTile tile, int64_t rows, int64_t columns, int64_t products, const DeviceLimits& limits);
+
+// The place of a work-group's tile. Its index counts tiles along a row of dst first, then along columns; returns the text of
+// the rest.
+std::string emit_place_of_tile(Text& out, int rows, int columns, const std::string& row_count, const std::string& column_count);
 
 // Names in the text: `left` and `right` are the tiles in local memory, [term][row] and [term][column]; thread, tx, ty: the
 // thread; first_row, first_column: of the tile; rows, columns: that are inside of dst; done, depth: the terms before those in
@@ -34,7 +42,6 @@ class ProductTileText {
  public:
   ProductTileText(const ProductTile& tile, Text& out) : tile_(tile), out_(out) {}
 
-  // The index of a work-group counts tiles along a row of dst first, then along columns; it returns the text of the rest.
   std::string place(const std::string& row_count, const std::string& column_count);
   // `load` writes both tiles; `advance` comes after their products.
   void sum(const std::string& term_count, const std::function<void()>& load, const std::function<void()>& advance);

@@ -48,6 +48,32 @@ LM_FN lm_u16 lm_bf16_from_f32(lm_f32 x) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(code) : "f"(x));
   return x != x ? (lm_u16)(((lm_bits_f32(x) & 0x80000000u) >> 16) | 0x7fc0u) : code;
 }
+)",
+    .matrix_instructions = R"(
+#define LM_MATRIX_EXCHANGE(threads)
+LM_FN lm_u32 lm_local_address(const lm_u16* at) { return (lm_u32)__cvta_generic_to_shared(at); }
+LM_FN void lm_copy_chunk(lm_u16* to, const lm_u16* from, int count) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(lm_local_address(to)), "l"(from), "r"(count * 2) : "memory");
+}
+LM_FN void lm_end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+#define LM_WAIT_FOR_COPIES(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
+LM_FN void lm_load_matrices(lm_u32* to, const lm_u16* line) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(lm_local_address(line)) : "memory");
+}
+LM_FN void lm_load_matrices_transposed(lm_u32* to, const lm_u16* line) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(lm_local_address(line)) : "memory");
+}
+#define LM_MULTIPLY(type)                                                                                              \
+  LM_FN void lm_multiply_##type(lm_f32* sum, const lm_u32* left, const lm_u32* right) {                                \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." #type "." #type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, " \
+        "{%0, %1, %2, %3};"                                                                                            \
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                                                       \
+        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));                       \
+  }
+LM_MULTIPLY(bf16)
+LM_MULTIPLY(f16)
 )"};
 
 }  // namespace lamina::gpu

@@ -29,6 +29,7 @@ const Language languages::hip{.name = "HIP",
                                       .square_root = "__builtin_sqrt(x)",
                                       .bits = "__builtin_bit_cast(lm_u64, x)",
                                       .real = "__builtin_bit_cast(lm_f64, x)"},
-                              .conversions = ""};
+                              .conversions = "",
+                              .matrix_instructions = ""};
 
 }  // namespace lamina::gpu

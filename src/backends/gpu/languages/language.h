@@ -28,6 +28,16 @@ struct Language {
   // Definitions of conversions (small_float_text in emit/math_text.h) that the device's instructions compute with the same
   // bits, each with a macro of its name.
   const char* conversions;
+
+  // Definitions of what products by matrix instructions use (emit/matrix_tile_text.h); "" if the language has none. A *lane* is
+  // one of the 32 threads of a warp.
+  //   LM_MATRIX_EXCHANGE(threads): declarations at the start of a kernel
+  //   lm_copy_chunk(to, from, count): copies 16 bytes to local memory; elements from `count` on are 0
+  //   lm_end_copies(), LM_WAIT_FOR_COPIES(n): ends a group of copies; waits for all but the last n groups of this thread
+  //   lm_load_matrices(to, line): four matrices of 8 x 8 elements, whose lines begin at the lanes' `line`s; a lane gets two
+  //     neighbours of each, elements lane % 4 * 2 of line lane / 4. ..._transposed(to, line): of the transposed matrices
+  //   lm_multiply_bf16(sum, left, right), lm_multiply_f16: 16 x 8 sums += [16, 16] x [16, 8]
+  const char* matrix_instructions;
 };
 
 namespace languages {

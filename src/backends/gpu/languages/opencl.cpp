@@ -26,6 +26,7 @@ const Language languages::opencl{
     .shuffle = "",
     .f32 = {.fma = "fma(a, b, c)", .divide = "a / b", .square_root = "sqrt(x)", .bits = "as_uint(x)", .real = "as_float(x)"},
     .f64 = {.fma = "fma(a, b, c)", .divide = "a / b", .square_root = "sqrt(x)", .bits = "as_ulong(x)", .real = "as_double(x)"},
-    .conversions = ""};
+    .conversions = "",
+    .matrix_instructions = ""};
 
 }  // namespace lamina::gpu

@@ -8,7 +8,10 @@
 // number, change it and compare two runs on an idle device.
 #pragma once
 
+#include <array>
 #include <cstdint>
+
+#include "backends/gpu/schedule/matrix_tile.h"
 
 namespace lamina::gpu::tuning {
 
@@ -103,9 +106,22 @@ inline constexpr int64_t kGroupsPerUnit = 4;
 // weights are read once for 64 x 64 elements. No bits.
 //   lamina replay --engine gpu --bench of a MatMul of 1024 rows and columns
 inline constexpr int kMatmulSide = 16, kMatmulPerThread = 4;
+// Elements of a thread along each side where that leaves a tile for every multiprocessor: half of the reads of local memory.
+//   (as above, of 4096 rows and columns)
+inline constexpr int kMatmulMostPerThread = 8;
 // Entries of k in local memory at a time. Two tiles of 64 rows take 8 KiB. No bits: sums continue across tiles.
 //   (as above)
 inline constexpr int kMatmulDepth = 16;
+// The same, and columns of a thread, in a product of up to 16 rows. It waits for weights from memory: a group loads 8 KiB of
+// them at once, and a matrix of 4096 columns has 256 groups.   (as above, of one row)
+inline constexpr int kMatmulDepthOfFewRows = 128, kMatmulColumnsOfFewRows = 1;
+
+// Tiles of products by matrix instructions, the largest first: rows, columns, entries of k at a time, tiles in local memory
+// (together 48 KiB, what a work-group has on every device), warps down and across. The first one that gives every
+// multiprocessor a tile, of which at least half is used, is taken. No bits.
+//   lamina replay --engine gpu --bench of MatMuls of 1 to 4096 rows in bf16
+inline constexpr std::array<MatrixTile, 3> kMatrixTiles = {
+    {{128, 128, 32, 3, 2, 4}, {64, 64, 64, 3, 2, 2}, {16, 32, 128, 4, 1, 2}}};
 
 // The most columns of a group of a convolution for which each element has a thread of its own: a tile would be mostly empty.
 // No bits. Not measured.

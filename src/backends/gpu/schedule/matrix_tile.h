@@ -1,0 +1,26 @@
+// The tile of dst that a work-group computes by matrix instructions (tensor cores), as emit/matrix_tile_text.h describes.
+#pragma once
+
+#include <cstdint>
+
+#include "interface/data_type.h"
+
+namespace lamina::gpu {
+
+struct DeviceLimits;
+
+struct MatrixTile {
+  int rows = 0, columns = 0, depth = 0;  // depth: terms of the sums in local memory at a time
+  int stages = 0;                        // tiles of each factor in local memory
+  int warps_down = 0, warps_across = 0;  // of a work-group
+  bool operator==(const MatrixTile&) const = default;
+
+  int group_size() const { return 32 * warps_down * warps_across; }
+};
+
+// Whether these types have matrix instructions; the language has to have them too.
+bool has_matrix_instructions(DataType left, DataType right);
+
+MatrixTile choose_matrix_tile(int64_t rows, int64_t columns, int64_t products, const DeviceLimits& limits);
+
+}  // namespace lamina::gpu
