@@ -105,6 +105,13 @@ kernel::Plan plan_subgraph(const Subgraph& subgraph, const kernel::PlanTarget& t
   return plan;
 }
 
+PlannedPartition plan_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
+                                std::span<const LogicalTensor> outputs, const Backend& backend) {
+  const Subgraph subgraph = subgraph_of(partition, inputs, outputs, backend);
+  return {tensors_of(subgraph.graph, subgraph.inputs), tensors_of(subgraph.graph, subgraph.outputs),
+          plan_subgraph(subgraph, *backend.plan_target())};
+}
+
 std::unique_ptr<Executable> compile_subgraph(const Subgraph& subgraph, const Backend& backend, Decisions* decisions) {
   const kernel::PlanTarget* const target = backend.plan_target();
   if (target == nullptr) return backend.compile_graph(subgraph);

@@ -44,6 +44,14 @@ std::unique_ptr<const CompiledPartition> compile_partition(const Partition& part
 std::unique_ptr<const CompiledPartition> compile_partition(const Partition& partition, const Backend& backend,
                                                            CompileRecord* record = nullptr);
 
+// A partition's plan, without its compilation, and its ports with all shapes and strides. The backend runs plans.
+struct PlannedPartition {
+  std::vector<LogicalTensor> inputs, outputs;
+  kernel::Plan plan;
+};
+PlannedPartition plan_partition(const Partition& partition, std::span<const LogicalTensor> inputs,
+                                std::span<const LogicalTensor> outputs, const Backend& backend);
+
 // Measures schedules of the partition's kernels for these ports (as in compile_partition), in memory that it allocates.
 // Partitions that are compiled afterwards use the fastest schedules; compiled partitions do not change. Returns the number of
 // kernels timed. Throws Error.

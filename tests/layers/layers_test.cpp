@@ -54,7 +54,7 @@ const std::vector<Module>& modules() {
       {"cpu/targets", {"src/backends/cpu/targets/"}, {}},
       {"cpu/host", {"src/backends/cpu/host/"}, {"interface"}},
       {"cpu/targets/isa", {"src/backends/cpu/targets/isa/"}, {"cpu/targets", "cpu/llvm"}},
-      {"cpu/program", {"src/backends/cpu/program/"}, {"kernels", "interface"}},
+      {"cpu/program", {"src/backends/cpu/program/"}, {"backends/cache", "backends", "kernels", "interface"}},
       {"cpu/schedule",
        {"src/backends/cpu/schedule/"},
        {"cpu/program", "cpu/targets", "backends/schedule", "kernels", "interface"}},
@@ -116,6 +116,9 @@ const std::vector<Module>& modules() {
        {"src/api/"},
        {"compiler", "pictures", "handles", "backends", "passes", "passes/fusion", "passes/core", "interface/json", "interface",
         "include"}},
+      {"runtime",
+       {"src/runtime/"},
+       {"cpu/dispatch", "cpu/program", "cpu/host", "backends/cache", "backends", "interface", "include"}},
       // They use only the public headers, like users; infiniop's handles have the same implementation as the library's.
       {"compat", {"compat/"}, {"handles", "include"}},
       {"compat/onednn_graph", {"compat/onednn_graph/"}, {"handles", "include"}},

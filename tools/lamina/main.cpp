@@ -6,9 +6,11 @@
 #include <iostream>
 #include <new>
 
+#include "backends/exported_model.h"
 #include "interface/status.h"
 #include "lamina/escaped.h"
 #include "lamina/explain.h"
+#include "lamina/export.h"
 #include "lamina/files.h"
 #include "lamina/load.h"
 #include "lamina/ops.h"
@@ -22,6 +24,7 @@
 namespace {
 
 using lamina::driver::ExplainOptions;
+using lamina::driver::ExportCommand;
 using lamina::driver::Overrides;
 using lamina::driver::ProfileOptions;
 using lamina::driver::ReplayOptions;
@@ -140,6 +143,21 @@ void add_tune(CLI::App& app, TuneOptions& options) {
   add_overrides(command, options.overrides);
 }
 
+void add_export(CLI::App& app, ExportCommand& command) {
+  CLI::App& subcommand = *app.add_subcommand("export", "write a graph, its weights and its code as one file for the runtime");
+  subcommand.add_option("FILE", command.file, "graph dump (JSON)")->required();
+  subcommand.add_option("-o,--out", command.out, "the file: NAME.lamina")->required();
+  subcommand
+      .add_option("--isa", command.isas,
+                  "instruction sets, the best first, separated by commas; by default the best of this machine")
+      ->check(CLI::IsMember(lamina::exported_isas()))
+      ->delimiter(',');
+  subcommand.add_option("--weights", command.weights_folder, "read ID.npy for graph inputs that become part of the file");
+  subcommand.add_option("--threads", command.threads, "the most threads that the model uses, 16 by default")
+      ->check(CLI::Range(1, kMaxThreads));
+  add_overrides(subcommand, command.overrides);
+}
+
 int run(int argc, char** argv) {
   CLI::App app("lamina: replay, explain and draw graphs of deep-learning operations", "lamina");
   app.require_subcommand(1);
@@ -155,6 +173,8 @@ int run(int argc, char** argv) {
   add_show(app, show_options);
   add_tune(app, tune_options);
   add_profile(app, profile_options);
+  ExportCommand export_command;
+  add_export(app, export_command);
   app.add_subcommand("ops", "the op schemas")->add_option("KIND", kind, "an op kind; prints its whole schema");
   try {
     app.parse(argc, argv);
@@ -170,6 +190,8 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("explain")) return lamina::driver::explain(explain_options);
   if (app.got_subcommand("show")) return lamina::driver::show(show_options);
   if (app.got_subcommand("tune")) return lamina::driver::tune(tune_options);
+  export_command.overrides = split(export_command.overrides);
+  if (app.got_subcommand("export")) return lamina::driver::export_graph(export_command);
   if (app.got_subcommand("profile")) return lamina::driver::profile(profile_options);
   lamina::driver::print_ops(std::cout, kind);
   return 0;

@@ -95,7 +95,7 @@ class ImageLinker {
     loader_.loadObject(**object);
     objects_.push_back(std::move(*object));
     if (loader_.hasError()) fail(code.symbol, loader_.getErrorString().str());
-    if (memory_.has_data()) fail(code.symbol, "it writes to memory of its own");
+    if (memory_.has_data()) fail(code.symbol, "it needs addresses from elsewhere, or memory to write to");
   }
 
   void place_sections() {

@@ -5,9 +5,8 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/program/bytes.h"
@@ -38,8 +37,10 @@ class ProgramWriter : public ByteWriter {
 
 class ProgramReader : public ByteReader {
  public:
-  // `code`: the addresses by number, from 1.
-  ProgramReader(std::string_view bytes, std::span<const void* const> code) : ByteReader(bytes), code_(code) {}
+  using ByteReader::ByteReader;
+
+  // The addresses by number, from 1, for what follows.
+  void set_code(std::vector<const void*> code) { code_ = std::move(code); }
 
   // Null for number 0.
   const void* read_code() {
@@ -54,7 +55,7 @@ class ProgramReader : public ByteReader {
   }
 
  private:
-  std::span<const void* const> code_;
+  std::vector<const void*> code_;
 };
 
 }  // namespace lamina::cpu

@@ -6,6 +6,11 @@ namespace lamina::cpu {
 
 namespace targets {
 
+std::span<const Architecture* const> architectures() {
+  static constexpr std::array<const Architecture*, 2> kAll{&x86_64, &aarch64};
+  return kAll;
+}
+
 std::span<const Target* const> of(const Architecture& architecture) {
   static constexpr std::array<const Target*, 3> kX86{&generic, &avx2, &avx512}, kArm{&generic, &neon, &sve};
   return &architecture == &aarch64 ? kArm : kX86;

@@ -61,6 +61,8 @@ namespace targets {
 extern const Architecture x86_64, aarch64;
 extern const Target generic, avx2, avx512, neon, sve;
 
+std::span<const Architecture* const> architectures();
+
 // The targets of an architecture, the simplest first.
 std::span<const Target* const> of(const Architecture& architecture);
 

@@ -1,0 +1,38 @@
+// A zip archive whose members are stored, each at a multiple of an alignment, so that readers can map it. The same members give
+// the same bytes: no times are written.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lamina::compiler {
+
+class ZipWriter {
+ public:
+  explicit ZipWriter(std::ostream& out) : out_(out) {}
+
+  // The member's data are `parts`, one after the other. `alignment`: at most 32 KiB. Throws Error(unimplemented) if the archive
+  // exceeds 4 GiB.
+  void add(const std::string& name, std::span<const std::string_view> parts, size_t alignment);
+  void add(const std::string& name, std::string_view data, size_t alignment) { add(name, std::span(&data, 1), alignment); }
+  // The directory, after the last member.
+  void finish();
+
+ private:
+  struct Member {
+    std::string name;
+    uint32_t checksum;
+    uint64_t size, at;  // at: of the local header
+  };
+  void write(std::string_view bytes);
+
+  std::ostream& out_;
+  uint64_t written_ = 0;
+  std::vector<Member> members_;
+};
+
+}  // namespace lamina::compiler
