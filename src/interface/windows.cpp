@@ -95,7 +95,7 @@ AxisTaps tabulated(const TapsOfOutput& taps, int64_t inputs) {
     for (size_t k = 0; k < taps[o].size(); ++k) {
       const size_t entry = k * taps.size() + o;
       axis.pixels[entry] = taps[o][k].pixel;
-      axis.weights[entry] = static_cast<float>(taps[o][k].weight);
+      axis.weights[entry] = taps[o][k].weight;
       axis.numbers[entry] = taps[o][k].number;
       is_weighted = is_weighted || taps[o][k].weight != 1;
       is_numbered = is_numbered || taps[o][k].number != static_cast<int64_t>(k);
@@ -116,7 +116,7 @@ TapsOfOutput readers_of(const AxisTaps& window, double divisor) {
       const int64_t pixel = window.pixel(o, k);
       if (pixel < 0) continue;
       const double share = divisor / static_cast<double>(window.divisor_of(o));
-      readers[static_cast<size_t>(pixel)].push_back({o, static_cast<double>(window.weight(o, k)) * share, k});
+      readers[static_cast<size_t>(pixel)].push_back({o, window.weight(o, k) * share, k});
     }
   return readers;
 }

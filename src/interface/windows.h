@@ -16,7 +16,7 @@ struct AxisTaps {
   int64_t inputs = 1, outputs = 1, count = 1;
   int64_t stride = 1, step = 0, first = 0;
   std::vector<int64_t> pixels = {};
-  std::vector<float> weights = {};  // empty: all are 1
+  std::vector<double> weights = {};  // empty: all are 1
   // Of a gradient: the number that the window which is read has for this position. Without a table it is that of the tap, or
   // counts down from the last tap to the first.
   std::vector<int64_t> numbers = {};
@@ -25,7 +25,7 @@ struct AxisTaps {
   float divisor = 1;               // of the sums otherwise
 
   int64_t pixel(int64_t output, int64_t tap) const;  // -1: none
-  float weight(int64_t output, int64_t tap) const { return weights.empty() ? 1 : weights[entry(output, tap)]; }
+  double weight(int64_t output, int64_t tap) const { return weights.empty() ? 1 : weights[entry(output, tap)]; }
   int64_t number(int64_t output, int64_t tap) const;
   float divisor_of(int64_t output) const { return inside.empty() ? divisor : inside[static_cast<size_t>(output)]; }
 

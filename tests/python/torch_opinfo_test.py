@@ -32,7 +32,6 @@ nn.functional.max_pool2d nn.functional.avg_pool2d nn.functional.interpolate nn.f
 nn.functional.cross_entropy nn.functional.nll_loss nn.functional.glu nn.functional.normalize masked_fill addcmul lerp""".split()
 # Compared but not counted: lamina has no ops for parts of them (products of all but one element, class weights, and so on).
 PARTLY = {"prod", "pow", "nn.functional.cross_entropy", "nn.functional.nll_loss"}
-WITHOUT_F64 = {"nn.functional.max_pool2d", "nn.functional.avg_pool2d"}  # lamina's pools take no f64: compared, but not counted in it
 COUNTED_MODES = {"nn.functional.pad": ["constant"], "nn.functional.interpolate": ["nearest", "bilinear"], "div": ["no_rounding_mode"]}
 COUNTED_TYPES = ("f32", "f64", "bf16")
 DRAWN_OTHERS = 20  # number of operations without an op in lamina, by default
@@ -181,7 +180,7 @@ def test_samples(op):
         ran += found != "refused"
         if found in ("carried", "partly", "torch") and op.name in NAMES:
             assert reports, "the backend was not called"
-            counted = op.name not in PARTLY and not (case[0] == "f64" and op.name in WITHOUT_F64) and not case[3].get("return_indices") and op.variant_test_name in COUNTED_MODES.get(op.name, [op.variant_test_name])
+            counted = op.name not in PARTLY and not case[3].get("return_indices") and op.variant_test_name in COUNTED_MODES.get(op.name, [op.variant_test_name])
             (tally if counted and case[0] in COUNTED_TYPES and case[1] == "plain" else others).add(op.formatted_name, reports)
     assert not failed, "\n".join(failed)
     if not ran:

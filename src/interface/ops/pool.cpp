@@ -84,7 +84,7 @@ OpSchema pool(OpKind kind, std::string formula, std::vector<AttributeSpec> own, 
           .outputs = {port(
               "dst", "T", "batch and channels of src; each spatial extent is the number of windows, rounded by rounding_type")},
           .attributes = pool_attributes(std::move(own)),
-          .types = {{"T", floats_of_opset()}},
+          .types = {{"T", floats_and_f64()}},
           .infer_shapes = pool_shapes,
           .error = error,
           .example = {.inputs = {{1, 8, 3}}, .attributes = pairs()}};
@@ -108,7 +108,7 @@ LAMINA_SCHEMA(AvgPoolBackward) {
       1e-6);
   schema.inputs = {port("diff_dst", "T"), optional_port("src_shape", "T1", "shape of diff_src")};
   schema.outputs = {port("diff_src", "T", "src_shape: input, attribute, or the shape given to the port")};
-  schema.types = {{"T", floats_of_opset()}, {"T1", {DataType::s32}}};
+  schema.types = {{"T", floats_and_f64()}, {"T1", {DataType::s32}}};
   schema.infer_shapes = avg_pool_backward_shapes;
   schema.example.inputs = {{1, 4, 3}};
   schema.example.attributes["src_shape"] = std::vector<int64_t>{1, 8, 3};

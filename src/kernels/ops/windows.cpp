@@ -291,12 +291,24 @@ class Taps {
     for (size_t axis = 0; axis < windows_.axes.size(); ++axis) {
       const AxisTaps& taps = windows_.axes[axis];
       if (taps.weights.empty()) continue;
-      const Value weight = once(weights_, axis, tap[axis], [&] {
-        return k.cast(entry_of_table("weights", axis, taps.weights, tap[axis]), op_.float_type());
-      });
+      const Value weight = once(weights_, axis, tap[axis], [&] { return weight_along(axis, tap[axis]); });
       product = product ? product * weight : weight;
     }
     return product;
+  }
+
+  // Tables have entries of f32. In f64, a second one has what is left.
+  Value weight_along(size_t axis, int64_t tap) {
+    const std::vector<double>& weights = windows_.axes[axis].weights;
+    const std::vector<float> high(weights.begin(), weights.end());
+    const auto entry = [&](const char* what, const std::vector<float>& table) {
+      return k.cast(entry_of_table(what, axis, table, tap), op_.float_type());
+    };
+    if (op_.float_type() != Type::f64 || std::equal(weights.begin(), weights.end(), high.begin()))
+      return entry("weights", high);
+    std::vector<float> low;
+    for (size_t i = 0; i < weights.size(); ++i) low.push_back(static_cast<float>(weights[i] - static_cast<double>(high[i])));
+    return entry("weights", high) + entry("low_weights", low);
   }
 
   static std::vector<float> as_floats(const std::vector<int64_t>& entries) { return {entries.begin(), entries.end()}; }

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, s32 = DataType::s32;
+constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64, s32 = DataType::s32;
 constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Windows and their images; the extents exclude batch and channels.
@@ -71,8 +71,9 @@ Graph graph_of(OpKind kind, const Pool& pool, const Tensors& tensors) {
 
 // By the library or a kernel, whichever is faster, and by a kernel.
 void expect_right(const Graph& graph, const std::map<uint64_t, Buffer>& given) {
+  const double error = graph.tensor(graph.inputs()[0]).dtype == f64 ? 1e-14 : 1e-6;
   for (const Backend* const backend : {&cpu_backend(), &kernels_alone()})
-    expect_library_matches_reference(graph, 1e-6, given, 1, *backend);
+    expect_library_matches_reference(graph, error, given, 1, *backend);
 }
 
 void expect_all_kinds_match(const Pool& pool, const Tensors& tensors) {
@@ -94,7 +95,7 @@ TEST_P(PoolWindows, MatchesTheReferenceInEveryFormat) {
 
 TEST_P(PoolWindows, MatchesTheReferenceInSixteenBits) {
   for (const char* const format : {"NXC", "NCX"})
-    for (const DataType dtype : {bf16, f16}) expect_all_kinds_match(GetParam(), {dtype, format});
+    for (const DataType dtype : {bf16, f16, f64}) expect_all_kinds_match(GetParam(), {dtype, format});
 }
 
 TEST_P(PoolWindows, MatchesTheReferenceWithAnyStrides) {
@@ -198,7 +199,7 @@ Graph line(OpKind kind, DataType dtype, int64_t extent, int64_t stride, const st
 }
 
 TEST(MaxPoolStep, NanWinsAndMinusInfinityIsANumber) {
-  for (const DataType dtype : {f32, bf16, f16}) {
+  for (const DataType dtype : {f32, bf16, f16, f64}) {
     const std::vector<double> got = results_of(line(OpKind::MaxPool, dtype, 7, 1), {{kNaN, 1, -kInf, -kInf, kInf, kNaN, 2}});
     EXPECT_THAT(std::vector(got.begin() + 1, got.begin() + 4), ElementsAre(1, -kInf, kInf));
     EXPECT_TRUE(std::isnan(got[0]) && std::isnan(got[4]) && std::isnan(got[5]));
@@ -220,7 +221,7 @@ TEST(MaxPoolStep, AWindowOfNothingGivesTheNeutralValue) {
 }
 
 TEST(MaxPoolBackwardStep, GoesToTheFirstMaximum) {
-  for (const DataType dtype : {f32, bf16, f16}) {
+  for (const DataType dtype : {f32, bf16, f16, f64}) {
     EXPECT_THAT(results_of(line(OpKind::MaxPoolBackward, dtype, 4, 1), {{7, 7, 1, 7}, {1, 8, 64}}), ElementsAre(1, 8, 0, 64));
     EXPECT_THAT(results_of(line(OpKind::MaxPoolBackward, dtype, 4, 2), {{-kInf, -kInf, 0, -0.0}, {1, 8}}),
                 ElementsAre(1, 0, 8, 0));

@@ -8,7 +8,8 @@ TapLists::TapLists(const AxisTaps& axis, int64_t number_step) {
   for (int64_t output = 0; output < axis.outputs; ++output) {
     for (int64_t tap = 0; tap < axis.count; ++tap)
       if (const int64_t pixel = axis.pixel(output, tap); pixel >= 0)
-        taps_.push_back({pixel, axis.weight(output, tap), static_cast<int32_t>(axis.number(output, tap) * number_step)});
+        taps_.push_back({pixel, static_cast<float>(axis.weight(output, tap)),
+                         static_cast<int32_t>(axis.number(output, tap) * number_step)});
     begins_.push_back(taps_.size());
     divisors_.push_back(axis.divisor_of(output));
   }
