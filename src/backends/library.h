@@ -15,13 +15,12 @@ class PrimitiveLibrary : public LibraryCapabilities {
  public:
   // How a step is used.
   struct Use {
-    int threads = 1;                 // at most; determines the size of scratch
-    bool in_a_tile = false;          // of a tiled step: uses only the thread that runs the tile
-    bool packs_weights = false;      // packs weights ahead, if the step gains by that
-    bool reads_packed_once = false;  // packed weights would be read by one execution only
-    const Compiled* like = nullptr;  // uses the same packed weights as this step
-    // For a machine that may not be this one: code is exported. Null: this machine.
-    const Machine* machine = nullptr;
+    int threads = 1;                   // at most; determines the size of scratch
+    bool in_a_tile = false;            // of a tiled step: uses only the thread that runs the tile
+    bool packs_weights = false;        // packs weights ahead, if the step gains by that
+    bool reads_packed_once = false;    // packed weights would be read by one execution only
+    const Compiled* like = nullptr;    // uses the same packed weights as this step
+    const Machine* machine = nullptr;  // it may not be this one, if code is exported; null: this machine
   };
   // Returns null if another library must run this step, because of its shapes or layouts. Throws Error.
   virtual std::unique_ptr<Compiled> compile(const kernel::LibraryStep& step, const Use& use) const = 0;

@@ -1,6 +1,7 @@
 // The functions of graph/lamina_runtime.h. No exception leaves them.
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -35,9 +36,12 @@ struct LastError {
 };
 thread_local LastError last_error{};
 
+// Names in a sentence may come from a damaged file: control characters become question marks.
 lamina_runtime_status_t remember(Status status, std::string_view sentence) noexcept {
   const size_t length = std::min(sentence.size(), sizeof last_error.text - 1);
-  std::memcpy(last_error.text, sentence.data(), length);
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
+  std::replace_copy_if(sentence.begin(), sentence.begin() + static_cast<std::ptrdiff_t>(length), last_error.text, is_control,
+                       '?');
   last_error.text[length] = '\0';
   return static_cast<lamina_runtime_status_t>(status);
 }

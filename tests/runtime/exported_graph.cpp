@@ -6,6 +6,9 @@
 #include <sstream>
 #include <utility>
 
+#include "backends/cpu/backend.h"
+#include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/library/default_primitive_library.h"
 #include "backends/exported_model.h"
 #include "compiler/compile.h"
 #include "interface/status.h"
@@ -30,6 +33,15 @@ ModelBytes::ModelBytes(const std::string& text) : memory_(aligned_memory(text.si
   std::memcpy(memory_.get(), text.data(), text.size());
 }
 
+std::shared_ptr<const Backend> backend_like_exported() {
+  static const std::shared_ptr<const Backend> backend = [] {
+    cpu::Machine machine = cpu::host_machine();
+    machine.instructions.computes_in_bf16 = machine.instructions.has_bf16_tiles = machine.instructions.computes_in_f16 = false;
+    return cpu::make_backend(machine, cpu::exported_primitive_library());
+  }();
+  return backend;
+}
+
 ExportedGraph::ExportedGraph(Graph graph, std::vector<std::string> isas, uint64_t seed) : graph_(std::move(graph)) {
   for (const ValueIndex input : graph_.inputs())
     buffers_[graph_.tensor(input).id] = std::make_shared<driver::Buffer>(graph_.tensor(input));
@@ -49,13 +61,13 @@ ExportedGraph::ExportedGraph(Graph graph, std::vector<std::string> isas, uint64_
 const driver::Buffers& ExportedGraph::expected() {
   if (!results_.empty()) return results_;
   results_ = buffers_;
-  for (const Partition& partition : partition_graph(graph_, PartitionPolicy::fusion, cpu_backend())) {
-    const auto compiled = compiler::compile_partition(partition, cpu_backend());
+  for (const Partition& partition : partition_graph(graph_, PartitionPolicy::fusion, *backend_)) {
+    const auto compiled = compiler::compile_partition(partition, *backend_);
     std::vector<std::shared_ptr<driver::Buffer>> sources, destinations;
     for (const LogicalTensor& tensor : compiled->inputs()) sources.push_back(results_.at(tensor.id));
     for (const LogicalTensor& tensor : compiled->outputs())
       destinations.push_back(results_[tensor.id] = std::make_shared<driver::Buffer>(tensor));
-    const driver::DeviceTensors tensors(cpu_backend(), sources, destinations);
+    const driver::DeviceTensors tensors(*backend_, sources, destinations);
     driver::Execution(*compiled, tensors).run();
   }
   return results_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend.h"
 #include "compiler/export_model.h"
 #include "graph/lamina_runtime.hpp"
 #include "interface/graph.h"
@@ -28,6 +29,9 @@ class ModelBytes {
   size_t size_;
 };
 
+// A backend of this process with the primitives and the instructions of the best program for this machine.
+std::shared_ptr<const Backend> backend_like_exported();
+
 class ExportedGraph {
  public:
   // Constants of the graph become part of the file. Without `isas`: all that this machine has.
@@ -37,8 +41,9 @@ class ExportedGraph {
   const Graph& graph() const { return graph_; }
   runtime::model load() const { return file_->load(); }
 
-  // Runs all partitions on the CPU backend; the results by id.
+  // Runs all partitions on the CPU backend, or the one of compare_with; the results by id.
   const driver::Buffers& expected();
+  void compare_with(const Backend& backend) { backend_ = &backend, results_.clear(); }
 
   // Runs the model. Memory begins `shift` elements after a line, so that vectors may not be aligned.
   struct Run {
@@ -54,6 +59,7 @@ class ExportedGraph {
   Graph graph_;
   driver::Buffers buffers_;  // of inputs
   driver::Buffers results_;
+  const Backend* backend_ = &cpu_backend();
   std::unique_ptr<const ModelBytes> file_;
 };
 

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "backends/cpu/dispatch/program_checks.h"
+
 namespace lamina::cpu {
 
 namespace {
@@ -86,7 +88,15 @@ void ProductDispatch::write(ProgramWriter& to) const {
 
 std::unique_ptr<const ProductDispatch> ProductDispatch::read(ProgramReader& from) {
   auto program = from.get<ProductProgram>();
-  return std::make_unique<const ProductDispatch>(std::move(program), ProductCode::read(from));
+  check(program);
+  ProductCode code = ProductCode::read(from);
+  const auto has_tiles = [&](const ProductCode::PanelCode& panels) {
+    return panels.tiles.size() == static_cast<size_t>(program.rows) + 1 && panels.columns > 0;
+  };
+  const kernel::MatmulStack& of = program.matrices;
+  require((of.n < program.columns || has_tiles(code.whole)) && (of.n % program.columns == 0 || has_tiles(code.last)),
+          "the tiles of a product");
+  return std::make_unique<const ProductDispatch>(std::move(program), std::move(code));
 }
 
 ProductDispatch::ProductDispatch(ProductProgram program, ProductCode code, const PanelMaker* panels, const RowSource* rows)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/cpu/dispatch/product_step.h"
+#include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/dispatch/step_kinds.h"
 #include "backends/cpu/dispatch/tile_dispatch.h"
 #include "interface/status.h"
@@ -17,10 +18,6 @@ namespace {
 using kernel::Binding;
 
 constexpr int kMostLevels = 2;  // of plans: those of tiles are inside of a plan
-
-void require(bool holds, const char* expected) {
-  if (!holds) ByteReader::fail(expected);
-}
 
 // ---- steps
 
@@ -50,21 +47,6 @@ class StoredCode final : public KernelCode {
   std::array<Variant, 4> variants_;
 };
 
-bool has_dims(const Dims& dims, size_t rank) { return dims.size() == rank; }
-
-void check(const KernelProgram& program) {
-  const size_t rank = program.extents.size(), args = program.args.size();
-  require(rank <= static_cast<size_t>(kMaxRank) && program.outer_rank >= 0 && static_cast<size_t>(program.outer_rank) < rank,
-          "dims of a kernel");
-  const auto is_arg = [args](int arg) { return arg >= 0 && static_cast<size_t>(arg) < args; };
-  require(std::all_of(program.args.begin(), program.args.end(), [&](const auto& arg) { return has_dims(arg.strides, rank); }),
-          "a stride per dim");
-  require(std::all_of(program.column_sums.begin(), program.column_sums.end(), is_arg) &&
-              std::all_of(program.streamed.begin(), program.streamed.end(), is_arg),
-          "args of a kernel");
-  require(program.moved_bytes >= 0 && program.sharing.rows >= 0 && program.sharing.row_size > 0, "sizes of a kernel");
-}
-
 std::shared_ptr<const KernelDispatch> read_kernel(ProgramReader& from) {
   auto program = from.get<KernelProgram>();
   check(program);
@@ -83,35 +65,6 @@ void write_tiled(ProgramWriter& to, const TileDispatch& tiled) {
   }
   to.write(tiled.plans().finish != nullptr);
   if (tiled.plans().finish != nullptr) write_program(to, *tiled.plans().finish);
-}
-
-void check(const TileProgram& program, size_t args, size_t constants) {
-  const size_t loops = program.loops.size();
-  const auto has_loops = [loops](const Dims& dims) { return has_dims(dims, loops); };
-  require(loops > 0 && loops <= static_cast<size_t>(kMaxRank) && program.row_loop < loops, "loops of a tiled step");
-  require(std::all_of(program.loops.begin(), program.loops.end(), [](int64_t extent) { return extent > 0; }),
-          "extents of loops");
-  require(program.strides.size() == args && program.inputs <= args && args <= kInlineArgs &&
-              std::all_of(program.strides.begin(), program.strides.end(), has_loops),
-          "strides of a tiled step");
-  require(args + program.tile_origins.size() + program.packings.size() <= kInlineArgs &&
-              std::all_of(program.tile_origins.begin(), program.tile_origins.end(), has_loops),
-          "inputs of tiles");
-  for (const TileProgram::Packing& packing : program.packings)
-    require(packing.input < program.inputs && has_loops(packing.strides) && packing.count > 0 &&
-                (packing.constant < 0 || static_cast<size_t>(packing.constant) < constants),
-            "packed weights of tiles");
-  for (const TileProgram::Sum& sum : program.sums)
-    require(sum.arg >= program.inputs && sum.arg < args && has_loops(sum.strides), "sums of tiles");
-  require(program.outer > 0 && program.wave > 0 && program.segments > 0 && program.slots > 0, "counts of tiles");
-  if (!program.lengths) return;
-  const TileLengthsProgram& lengths = *program.lengths;
-  require(has_loops(lengths.loops) && has_loops(lengths.strides) && has_loops(lengths.numbers) && lengths.count > 0 &&
-              !lengths.dims.empty() && lengths.values < args && lengths.row_loop == program.row_loop &&
-              (!lengths.hidden || lengths.hidden->input < args) &&
-              std::all_of(
-                  lengths.offsets.begin(), lengths.offsets.end(), [&](const auto& o) { return o.input < args; }),
-          "lengths of tiles");
 }
 
 std::unique_ptr<const TileDispatch> read_tiled(ProgramReader& from, size_t args, size_t constants, int level) {
@@ -173,8 +126,8 @@ IndexCheck read_check(ProgramReader& from, size_t args) {
   from.read(check.order.ignored);
   from.read(check.sorted);
   const size_t rank = check.tensor.shape->size();
-  require(has_dims(check.tensor.strides, rank) && rank <= static_cast<size_t>(kMaxRank) && check.arg < args &&
-              check.extent >= 0 && (!check.sorts || (has_dims(check.order.steps, rank) && check.sorted < args)),
+  require(check.tensor.strides.size() == rank && rank <= static_cast<size_t>(kMaxRank) && check.arg < args &&
+              check.extent >= 0 && (!check.sorts || (check.order.steps.size() == rank && check.sorted < args)),
           "indices");
   return check;
 }

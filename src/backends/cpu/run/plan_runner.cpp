@@ -169,7 +169,7 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
       (!step.dequantized || std::all_of(args.end() - static_cast<std::ptrdiff_t>(step.operands.size()), args.end(),
                                         [this](const auto& arg) { return is_constant(arg); }));
   if (has_constant_weights) use.packs_weights = true;
-  if (compiler.machine.keeps_objects) use.machine = &compiler.machine;
+  use.machine = &compiler.machine;
   if (tile != nullptr && tile->packed_inputs.contains(step.op.id)) {
     const TileUse::PackedInput& packed = tile->packed_inputs.at(step.op.id);
     use.packs_weights = true;

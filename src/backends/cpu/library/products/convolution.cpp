@@ -279,7 +279,7 @@ bool is_fast(const WindowedContraction& c, const Machine& machine) {
 std::unique_ptr<const Primitive> convolution_in_groups(const kernel::LibraryStep& step, const WindowedContraction& contraction,
                                                        const PrimitiveUse& use) {
   for (const LibraryOp& op : onednn_ops()) {
-    if (use.machine != nullptr || op.kind != step.op.kind) continue;
+    if (op.kind != step.op.kind) continue;
     auto theirs = op.compile(step, use);
     const bool is_slow = op.is_slow_for_groups != nullptr && op.is_slow_for_groups(theirs->name(), vector_bits(host_machine()));
     if (!is_slow) return theirs;

@@ -1,0 +1,20 @@
+// What steps from a file must be, so that to load them is safe, and a run reads only their own arrays. Each function throws
+// Error(invalid_arguments).
+#pragma once
+
+#include <cstddef>
+
+#include "backends/cpu/program/kernel_program.h"
+#include "backends/cpu/program/product_program.h"
+#include "backends/cpu/program/tile_program.h"
+
+namespace lamina::cpu {
+
+void require(bool holds, const char* expected);
+
+void check(const KernelProgram& program);
+// `args`: of the step. `constants`: of the plan.
+void check(const TileProgram& program, size_t args, size_t constants);
+void check(const ProductProgram& program);
+
+}  // namespace lamina::cpu
