@@ -66,13 +66,24 @@ typedef struct {
   void* data;
 } lamina_runtime_tensor_t;
 
+/* An extent or a stride that depends on the shapes of inputs. */
+#define LAMINA_RUNTIME_DYNAMIC INT64_MIN
+
 LAMINA_RUNTIME_API size_t lamina_model_input_count(const_lamina_model_t model);
 LAMINA_RUNTIME_API size_t lamina_model_output_count(const_lamina_model_t model);
-/* What they must be in a run; `data` is null. The pointers are valid as long as the model. */
+/* What they must be in a run; `data` is null. The pointers are valid as long as the model. If the model has several variants,
+ * what differs between them is LAMINA_RUNTIME_DYNAMIC. */
 LAMINA_RUNTIME_API lamina_runtime_status_t lamina_model_input(const_lamina_model_t model, size_t index,
                                                               lamina_runtime_tensor_t* tensor);
 LAMINA_RUNTIME_API lamina_runtime_status_t lamina_model_output(const_lamina_model_t model, size_t index,
                                                                lamina_runtime_tensor_t* tensor);
+/* A model has a variant for each list of input shapes that it was exported for. A run selects it by the shapes of its inputs.
+ */
+LAMINA_RUNTIME_API size_t lamina_model_variant_count(const_lamina_model_t model);
+LAMINA_RUNTIME_API lamina_runtime_status_t lamina_model_variant_input(const_lamina_model_t model, size_t variant, size_t index,
+                                                                      lamina_runtime_tensor_t* tensor);
+LAMINA_RUNTIME_API lamina_runtime_status_t lamina_model_variant_output(const_lamina_model_t model, size_t variant, size_t index,
+                                                                       lamina_runtime_tensor_t* tensor);
 /* The instruction set of the program, as `lamina export --isa` names it. Valid as long as the model. */
 LAMINA_RUNTIME_API const char* lamina_model_isa(const_lamina_model_t model);
 

@@ -34,7 +34,8 @@ inline void check(lamina_runtime_status_t status) {
 using data_type = lamina_runtime_data_type_t;
 using dims = std::vector<std::int64_t>;
 
-// A tensor over memory of the caller. Without strides it is dense.
+// A tensor over memory of the caller. Without strides it is dense. An extent of a model with several variants may be
+// LAMINA_RUNTIME_DYNAMIC.
 struct tensor {
   std::string name;
   data_type dtype = lamina_runtime_undef;
@@ -82,6 +83,20 @@ class model {
 
   std::vector<tensor> inputs() const { return described(lamina_model_input_count(model_.get()), lamina_model_input); }
   std::vector<tensor> outputs() const { return described(lamina_model_output_count(model_.get()), lamina_model_output); }
+  // For each list of input shapes that the model was exported for.
+  std::size_t variant_count() const { return lamina_model_variant_count(model_.get()); }
+  std::vector<tensor> inputs(std::size_t variant) const {
+    return described(lamina_model_input_count(model_.get()),
+                     [&](const_lamina_model_t of, std::size_t i, lamina_runtime_tensor_t* to) {
+                       return lamina_model_variant_input(of, variant, i, to);
+                     });
+  }
+  std::vector<tensor> outputs(std::size_t variant) const {
+    return described(lamina_model_output_count(model_.get()),
+                     [&](const_lamina_model_t of, std::size_t i, lamina_runtime_tensor_t* to) {
+                       return lamina_model_variant_output(of, variant, i, to);
+                     });
+  }
   std::string isa() const { return lamina_model_isa(model_.get()); }
 
   // Tensors in the order of inputs() and outputs(), with data.
@@ -92,16 +107,15 @@ class model {
   }
 
  private:
-  using describe = lamina_runtime_status_t (*)(const_lamina_model_t, std::size_t, lamina_runtime_tensor_t*);
-
   static lamina_model_options_t of(const load_options& options) {
     return {sizeof(lamina_model_options_t), options.verify_weights ? 1 : 0};
   }
-  std::vector<tensor> described(std::size_t count, describe function) const {
+  template <typename Describe>
+  std::vector<tensor> described(std::size_t count, const Describe& describe) const {
     std::vector<tensor> tensors;
     for (std::size_t i = 0; i < count; ++i) {
       lamina_runtime_tensor_t raw;
-      check(function(model_.get(), i, &raw));
+      check(describe(model_.get(), i, &raw));
       tensors.push_back(
           {raw.name, raw.dtype, dims(raw.dims, raw.dims + raw.ndims), dims(raw.strides, raw.strides + raw.ndims)});
     }

@@ -58,17 +58,26 @@ struct ExportedModel {
     }
   };
 
-  std::vector<Tensor> inputs, outputs;
+  // The model for one list of input shapes.
+  struct Variant {
+    std::vector<Tensor> inputs, outputs;
+    size_t arena_bytes = 0;  // for values between partitions
+    std::vector<Partition> partitions;
+
+    template <typename Self, typename Visit>
+    static void for_each_field(Self& self, const Visit& visit) {
+      visit(self.inputs), visit(self.outputs), visit(self.arena_bytes), visit(self.partitions);
+    }
+  };
+
   std::vector<Constant> constants;
   size_t weights_bytes = 0;
-  std::string weights_digest;  // SHA-256 of the weights, 64 digits
-  size_t arena_bytes = 0;      // for values between partitions
-  std::vector<Partition> partitions;
+  std::string weights_digest;     // SHA-256 of the weights, 64 digits
+  std::vector<Variant> variants;  // at least one, with the same inputs and outputs but for shapes and strides
 
   template <typename Self, typename Visit>
   static void for_each_field(Self& self, const Visit& visit) {
-    visit(self.inputs), visit(self.outputs), visit(self.constants), visit(self.weights_bytes), visit(self.weights_digest);
-    visit(self.arena_bytes), visit(self.partitions);
+    visit(self.constants), visit(self.weights_bytes), visit(self.weights_digest), visit(self.variants);
   }
 };
 
@@ -78,7 +87,8 @@ class ModelExporter {
   virtual ~ModelExporter() = default;
   // For which graphs are partitioned and plans are made. It compiles nothing itself.
   virtual const Backend& backend() const = 0;
-  // The model's next partition. Throws Error(unimplemented) for a step that cannot be exported.
+  // The next partition: of the first variant in order, then of the next one. Throws Error(unimplemented) for a step that cannot
+  // be exported.
   virtual void add(const kernel::Plan& plan) = 0;
   // The program as bytes, the same for the same plans.
   virtual std::string finish(const ExportedModel& model) const = 0;

@@ -135,16 +135,14 @@ ExportedModel::Tensor exported(const LogicalTensor& tensor) {
 class ModelCompiler {
  public:
   ModelCompiler(const Graph& graph, const Weights& weights, ModelExporter& exporter)
-      : graph_(graph), weights_(weights), exporter_(exporter), places_(graph, weights) {
+      : graph_(graph), exporter_(exporter), places_(graph, weights) {
     for (const ValueIndex input : graph.inputs())
       if (!weights.find(graph.tensor(input).id)) model_.inputs.push_back(exported(graph.tensor(input)));
     for (const ValueIndex output : graph.outputs()) model_.outputs.push_back(exported(graph.tensor(output)));
-    model_.constants = weights.constants();
-    model_.weights_bytes = weights.bytes();
   }
 
-  ExportedModel run() {
-    for (const Partition& partition : partition_graph(graph_, PartitionPolicy::fusion, exporter_.backend())) add(partition);
+  ExportedModel::Variant run(PartitionPolicy policy) {
+    for (const Partition& partition : partition_graph(graph_, policy, exporter_.backend())) add(partition);
     model_.arena_bytes = places_.finish(model_.partitions);
     return std::move(model_);
   }
@@ -167,10 +165,9 @@ class ModelCompiler {
   }
 
   const Graph& graph_;
-  const Weights& weights_;
   ModelExporter& exporter_;
   ValuePlaces places_;
-  ExportedModel model_;
+  ExportedModel::Variant model_;
 };
 
 void require_exportable(const Graph& graph) {
@@ -181,6 +178,23 @@ void require_exportable(const Graph& graph) {
     if (!value.tensor.has_full_shape())
       throw Error(Status::invalid_shape,
                   join("tensor ", value.tensor.id, " is ", describe(value.tensor), ", allowed is a known shape"));
+  }
+}
+
+// The graphs of a model's variants have the same inputs and outputs, and weights of one shape.
+void require_same_ports(const Graph& first, const Graph& other, const Weights& weights) {
+  const auto fail = [](const LogicalTensor& tensor, const std::string& what) {
+    throw Error(Status::invalid_arguments, join("tensor ", tensor.id, " ", what, " in another variant of the model"));
+  };
+  for (const auto ports : {&Graph::inputs, &Graph::outputs}) {
+    const std::vector<ValueIndex> values = (first.*ports)(), others = (other.*ports)();
+    if (values.size() != others.size()) throw Error(Status::invalid_arguments, "the variants of the model have other ports");
+    for (size_t i = 0; i < values.size(); ++i) {
+      const LogicalTensor &tensor = first.tensor(values[i]), &same = other.tensor(others[i]);
+      if (tensor.id != same.id || tensor.dtype != same.dtype) fail(tensor, join("is ", describe(same)));
+      if (weights.find(tensor.id) && tensor.shape != same.shape)
+        fail(tensor, join("is part of the file, and is ", describe(same)));
+    }
   }
 }
 
@@ -204,19 +218,25 @@ std::string digest_of(std::span<const std::string_view> parts) {
 
 }  // namespace
 
-void export_model(const Graph& given, const ExportOptions& options, std::ostream& out) {
-  require_exportable(given);
-  const Weights weights(given, options);
-  const Graph graph = with_constants(given, weights);
+void export_model(std::span<const Graph> given, const ExportOptions& options, std::ostream& out) {
+  if (given.empty()) throw Error(Status::invalid_arguments, "a model needs a graph");
+  const Weights weights(given.front(), options);
+  std::vector<Graph> graphs;
+  for (const Graph& graph : given) {
+    require_exportable(graph);
+    require_same_ports(given.front(), graph, weights);
+    graphs.push_back(with_constants(graph, weights));
+  }
   const std::string header = safetensors_header(weights.tensors(), kAlignment);
   const std::vector<std::string_view> parts = weights.parts(header);
-  const std::string graph_text = write_graph_json(graph);
+  const std::string graph_text = write_graph_json(graphs.front());
   ExportedTexts texts{.weights_digest = digest_of(std::span(parts).subspan(1)), .graph_digest = sha256_hex(graph_text)};
   ZipWriter zip(out);
   for (const std::string& isa : options.isas) {
     const auto exporter = cpu_exporter(isa, options.threads);
-    texts.model = ModelCompiler(graph, weights, *exporter).run();
-    texts.model.weights_digest = texts.weights_digest;
+    texts.model = {weights.constants(), weights.bytes(), texts.weights_digest, {}};
+    for (const Graph& graph : graphs)
+      texts.model.variants.push_back(ModelCompiler(graph, weights, *exporter).run(options.policy));
     const std::string program = exporter->finish(texts.model);
     texts.programs.push_back({isa, program.size(), sha256_hex(program)});
     zip.add("program/" + isa, program, kProgramAlignment);

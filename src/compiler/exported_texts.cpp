@@ -40,6 +40,12 @@ std::string tensor_json(const ExportedModel::Tensor& tensor) {
               ", \"shape\": ", list_of(tensor.shape), ", \"strides\": ", list_of(tensor.strides), "}");
 }
 
+std::string tensors_json(std::string_view key, const std::vector<ExportedModel::Tensor>& tensors) {
+  std::string list;
+  for (const ExportedModel::Tensor& tensor : tensors) list += join(list.empty() ? "" : ",\n       ", tensor_json(tensor));
+  return join(quoted(key), ": [", list, "]");
+}
+
 // "key": [ITEM, ...], a line each.
 template <typename Items, typename Text>
 std::string array_json(std::string_view key, const Items& items, const Text& text) {
@@ -78,10 +84,13 @@ std::string meta_json(const ExportedTexts& texts) {
   const auto program = [](const ExportedTexts::Program& of) {
     return join("{\"isa\": ", quoted(of.isa), ", \"bytes\": ", of.bytes, ", \"sha256\": ", quoted(of.digest), "}");
   };
-  return join("{\n  \"format\": \"lamina model\",\n  \"version\": 1,\n", array_json("inputs", model.inputs, tensor_json), ",\n",
-              array_json("outputs", model.outputs, tensor_json), ",\n", array_json("programs", texts.programs, program),
-              ",\n  \"weights\": {\"bytes\": ", model.weights_bytes, ", \"sha256\": ", quoted(texts.weights_digest),
-              "},\n  \"graph\": {\"sha256\": ", quoted(texts.graph_digest), "}\n}\n");
+  const auto variant = [](const ExportedModel::Variant& of) {
+    return join("{", tensors_json("inputs", of.inputs), ",\n     ", tensors_json("outputs", of.outputs), "}");
+  };
+  return join("{\n  \"format\": \"lamina model\",\n  \"version\": 1,\n", array_json("variants", model.variants, variant), ",\n",
+              array_json("programs", texts.programs, program), ",\n  \"weights\": {\"bytes\": ", model.weights_bytes,
+              ", \"sha256\": ", quoted(texts.weights_digest), "},\n  \"graph\": {\"sha256\": ", quoted(texts.graph_digest),
+              "}\n}\n");
 }
 
 }  // namespace lamina::compiler

@@ -98,6 +98,13 @@ void describe(const std::vector<ExportedModel::Tensor>& tensors, size_t index, l
          nullptr};
 }
 
+const ExportedModel::Variant& variant_of(const_lamina_model_t model, size_t variant, const char* function) {
+  require(model != nullptr, function, "argument model is null");
+  const std::vector<ExportedModel::Variant>& variants = model->model->variants();
+  if (variant >= variants.size()) refuse(join(function, ": variant is ", variant, ", the model has ", variants.size()));
+  return variants[variant];
+}
+
 std::string text_of(const lamina_runtime_tensor_t& tensor) {
   const auto dtype = static_cast<lamina::DataType>(tensor.dtype);
   std::string text = lamina::is_data_type(dtype) ? std::string(name_of(dtype)) : join("type ", static_cast<int>(dtype));
@@ -116,12 +123,34 @@ bool has_strides(const lamina_runtime_tensor_t& given, const ExportedModel::Tens
   return true;
 }
 
+bool has_shape(const lamina_runtime_tensor_t& given, const ExportedModel::Tensor& tensor) {
+  return static_cast<size_t>(given.ndims) == tensor.shape.size() && (given.ndims == 0 || given.dims != nullptr) &&
+         std::equal(tensor.shape.begin(), tensor.shape.end(), given.dims);
+}
+
+// The variant with the shapes of the given inputs; if there is one variant alone, that one.
+size_t variant_for(const Model& model, const lamina_runtime_tensor_t* inputs) {
+  const std::vector<ExportedModel::Variant>& variants = model.variants();
+  for (size_t v = 0; v < variants.size(); ++v) {
+    size_t same = 0;
+    while (same < variants[v].inputs.size() && has_shape(inputs[same], variants[v].inputs[same])) ++same;
+    if (same == variants[v].inputs.size()) return v;
+  }
+  if (variants.size() == 1) return 0;
+  std::string given, allowed;
+  for (size_t i = 0; i < model.inputs().size(); ++i) given += (i == 0 ? "" : ", ") + text_of(inputs[i]);
+  constexpr size_t kMostNamed = 8;
+  for (size_t v = 0; v < std::min(variants.size(), kMostNamed); ++v) {
+    allowed += v == 0 ? "" : "; ";
+    for (const ExportedModel::Tensor& tensor : variants[v].inputs)
+      allowed += (&tensor == variants[v].inputs.data() ? "" : ", ") + lamina::describe(tensor.shape);
+  }
+  refuse(join("the inputs are ", given, ", the model has shapes ", allowed, variants.size() > kMostNamed ? ", ..." : ""));
+}
+
 void* memory_of(const lamina_runtime_tensor_t& given, const ExportedModel::Tensor& tensor, const char* role) {
-  const bool has_shape = static_cast<size_t>(given.ndims) == tensor.shape.size() &&
-                         (given.ndims == 0 || given.dims != nullptr) &&
-                         std::equal(tensor.shape.begin(), tensor.shape.end(), given.dims);
   const auto dtype = static_cast<lamina_runtime_data_type_t>(tensor.dtype);
-  if (given.dtype != dtype || !has_shape)
+  if (given.dtype != dtype || !has_shape(given, tensor))
     refuse(join(role, " ", tensor.name, " is ", text_of(given), ", the model has ", name_of(tensor.dtype),
                 lamina::describe(tensor.shape)));
   const bool is_empty = std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end();
@@ -153,11 +182,13 @@ void run(const Model& model, const lamina_runtime_tensor_t* inputs, size_t input
   auto& destinations = lamina::PerThread<lamina_model, std::vector<void*>>::get();
   sources.clear();
   destinations.clear();
-  for (size_t i = 0; i < input_count; ++i) sources.push_back(memory_of(inputs[i], model.inputs()[i], "input"));
-  for (size_t o = 0; o < output_count; ++o) destinations.push_back(memory_of(outputs[o], model.outputs()[o], "output"));
+  const size_t number = variant_for(model, inputs);
+  const ExportedModel::Variant& variant = model.variants()[number];
+  for (size_t i = 0; i < input_count; ++i) sources.push_back(memory_of(inputs[i], variant.inputs[i], "input"));
+  for (size_t o = 0; o < output_count; ++o) destinations.push_back(memory_of(outputs[o], variant.outputs[o], "output"));
   lamina::ThreadPool pool;
   if (given != nullptr) pool = {given->user, given->num_threads, given->in_parallel, given->parallel_for};
-  model.run(sources, destinations, options == nullptr ? 0 : options->threads, given == nullptr ? nullptr : &pool);
+  model.run(number, sources, destinations, options == nullptr ? 0 : options->threads, given == nullptr ? nullptr : &pool);
 }
 
 }  // namespace
@@ -202,6 +233,22 @@ lamina_runtime_status_t lamina_model_output(const_lamina_model_t model, size_t i
   return guarded([&] {
     require(model != nullptr, "lamina_model_output", "argument model is null");
     describe(model->model->outputs(), index, tensor, "lamina_model_output");
+  });
+}
+
+size_t lamina_model_variant_count(const_lamina_model_t model) { return model == nullptr ? 0 : model->model->variants().size(); }
+
+lamina_runtime_status_t lamina_model_variant_input(const_lamina_model_t model, size_t variant, size_t index,
+                                                   lamina_runtime_tensor_t* tensor) {
+  return guarded([&] {
+    describe(variant_of(model, variant, "lamina_model_variant_input").inputs, index, tensor, "lamina_model_variant_input");
+  });
+}
+
+lamina_runtime_status_t lamina_model_variant_output(const_lamina_model_t model, size_t variant, size_t index,
+                                                    lamina_runtime_tensor_t* tensor) {
+  return guarded([&] {
+    describe(variant_of(model, variant, "lamina_model_variant_output").outputs, index, tensor, "lamina_model_variant_output");
   });
 }
 

@@ -52,6 +52,7 @@ Model::Model(std::unique_ptr<const ModelFile> file, bool verifies_weights) : fil
   const std::vector<ZipMember> members = read_zip_directory(file_->bytes());
   read_program(program_for_host(members));
   check_model();
+  join_variants();
   const ZipMember* const weights = find(members, "weights.safetensors");
   if (weights == nullptr) refuse("the file is damaged: it has no weights.safetensors");
   find_weights(weights->data, verifies_weights);
@@ -71,36 +72,73 @@ void Model::read_program(std::string_view bytes) {
     functions.push_back(static_cast<const char*>(code_.get()) + function.offset);
   }
   reader.set_code(std::move(functions));
-  for (const ExportedModel::Partition& ports : head_.model.partitions) {
+  SharedWeights packed;
+  for (const ExportedModel::Variant& described : head_.model.variants)
+    variants_.push_back(read_variant(reader, described, packed));
+  if (!reader.is_at_end()) cpu::ByteReader::fail("the end");
+}
+
+Model::Variant Model::read_variant(cpu::ProgramReader& reader, const ExportedModel::Variant& described, SharedWeights& packed) {
+  Variant variant;
+  for (const ExportedModel::Partition& ports : described.partitions) {
     Partition partition{cpu::read_program(reader, ports.inputs.size(), ports.outputs.size()), nullptr};
     if (const size_t count = partition.program->constant_count(); count > 0)
       partition.constants = std::make_unique<cpu::PackedConstants>(count);
-    scratch_bytes_ = std::max(scratch_bytes_, partition.program->scratch_bytes());
-    partitions_.push_back(std::move(partition));
+    if (partition.constants != nullptr) packed.share(ports, *partition.program, *partition.constants);
+    variant.scratch_bytes = std::max(variant.scratch_bytes, partition.program->scratch_bytes());
+    variant.partitions.push_back(std::move(partition));
   }
-  if (!reader.is_at_end()) cpu::ByteReader::fail("the end");
+  variant.scratch_bytes += cpu::aligned(described.arena_bytes);
+  variant.scratch = std::make_unique<ScratchPool<cpu::HostBlock>>([](size_t bytes, const ExecutionContext& context) {
+    return std::make_unique<cpu::HostBlock>(bytes, 64, context.allocator);
+  });
+  return variant;
 }
 
 void Model::check_model() const {
   const ExportedModel& model = head_.model;
-  for (const auto* const tensors : {&model.inputs, &model.outputs}) {
-    for (const ExportedModel::Tensor& tensor : *tensors)
-      if (tensor.shape.size() != tensor.strides.size() || tensor.shape.size() > kMaxRank)
-        cpu::ByteReader::fail("a stride per dim");
-  }
-  const auto exists = [&model](const ExportedModel::Value& value) {
-    switch (value.source) {
-      case Source::input: return value.index < model.inputs.size();
-      case Source::output: return value.index < model.outputs.size();
-      case Source::constant: return value.index < model.constants.size();
-      case Source::arena: return value.index <= model.arena_bytes;
+  if (model.variants.empty()) cpu::ByteReader::fail("a variant of the model");
+  const ExportedModel::Variant& first = model.variants.front();
+  for (const ExportedModel::Variant& variant : model.variants) {
+    for (const auto tensors : {&ExportedModel::Variant::inputs, &ExportedModel::Variant::outputs}) {
+      if ((variant.*tensors).size() != (first.*tensors).size()) cpu::ByteReader::fail("the same tensors in all variants");
+      for (size_t t = 0; t < (variant.*tensors).size(); ++t) {
+        const ExportedModel::Tensor &tensor = (variant.*tensors)[t], &same = (first.*tensors)[t];
+        if (tensor.shape.size() != tensor.strides.size() || tensor.shape.size() > kMaxRank ||
+            tensor.shape.size() != same.shape.size() || tensor.dtype != same.dtype)
+          cpu::ByteReader::fail("a stride per dim");
+      }
     }
-    return false;
-  };
-  for (const ExportedModel::Partition& partition : model.partitions) {
-    if (!std::all_of(partition.inputs.begin(), partition.inputs.end(), exists) ||
-        !std::all_of(partition.outputs.begin(), partition.outputs.end(), exists))
-      cpu::ByteReader::fail("a value of the model");
+    const auto exists = [&](const ExportedModel::Value& value) {
+      switch (value.source) {
+        case Source::input: return value.index < variant.inputs.size();
+        case Source::output: return value.index < variant.outputs.size();
+        case Source::constant: return value.index < model.constants.size();
+        case Source::arena: return value.index <= variant.arena_bytes;
+      }
+      return false;
+    };
+    for (const ExportedModel::Partition& partition : variant.partitions) {
+      if (!std::all_of(partition.inputs.begin(), partition.inputs.end(), exists) ||
+          !std::all_of(partition.outputs.begin(), partition.outputs.end(), exists))
+        cpu::ByteReader::fail("a value of the model");
+    }
+  }
+}
+
+void Model::join_variants() {
+  inputs_ = head_.model.variants.front().inputs;
+  outputs_ = head_.model.variants.front().outputs;
+  for (const ExportedModel::Variant& variant : head_.model.variants) {
+    for (const auto& [joined, tensors] : {std::pair(&inputs_, &variant.inputs), {&outputs_, &variant.outputs}}) {
+      for (size_t t = 0; t < joined->size(); ++t) {
+        ExportedModel::Tensor& tensor = (*joined)[t];
+        for (size_t d = 0; d < tensor.shape.size(); ++d) {
+          if ((*tensors)[t].shape[d] != tensor.shape[d]) tensor.shape[d] = kUnknownDim;
+          if ((*tensors)[t].strides[d] != tensor.strides[d]) tensor.strides[d] = kUnknownDim;
+        }
+      }
+    }
   }
 }
 
@@ -132,23 +170,26 @@ const void* Model::place_of(const ExportedModel::Value& value, std::span<const v
   return nullptr;
 }
 
-void Model::run(std::span<const void* const> inputs, std::span<void* const> outputs, int threads,
+void Model::run(size_t number, std::span<const void* const> inputs, std::span<void* const> outputs, int threads,
                 const ThreadPool* pool) const {
   const cpu::Executor executor = pool == nullptr ? cpu::Executor(threads) : cpu::Executor(*pool);
   const ExecutionContext context;
-  const size_t arena_bytes = cpu::aligned(head_.model.arena_bytes);
-  ScratchPool<cpu::HostBlock>::Lease scratch(pool_, arena_bytes + scratch_bytes_, context);
+  const Variant& variant = variants_[number];
+  const ExportedModel::Variant& described = head_.model.variants[number];
+  ScratchPool<cpu::HostBlock>::Lease scratch(*variant.scratch, variant.scratch_bytes, context);
   char* const arena = static_cast<char*>(scratch.memory());
   // Per thread, so that only its first run allocates.
   auto& sources = PerThread<Model, std::vector<const void*>>::get();
   auto& destinations = PerThread<Partition, std::vector<void*>>::get();
-  for (size_t p = 0; p < partitions_.size(); ++p) {
-    const ExportedModel::Partition& ports = head_.model.partitions[p];
+  for (size_t p = 0; p < variant.partitions.size(); ++p) {
+    const ExportedModel::Partition& ports = described.partitions[p];
     sources.clear();
     destinations.clear();
     for (const auto& value : ports.inputs) sources.push_back(place_of(value, inputs, outputs, arena));
     for (const auto& value : ports.outputs) destinations.push_back(const_cast<void*>(place_of(value, inputs, outputs, arena)));
-    partitions_[p].program->run(sources, destinations, arena + arena_bytes, executor, partitions_[p].constants.get());
+    const Partition& partition = variant.partitions[p];
+    partition.program->run(sources, destinations, arena + cpu::aligned(described.arena_bytes), executor,
+                           partition.constants.get());
   }
   scratch.end();
 }

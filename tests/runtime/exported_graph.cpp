@@ -42,20 +42,30 @@ std::shared_ptr<const Backend> backend_like_exported() {
   return backend;
 }
 
-ExportedGraph::ExportedGraph(Graph graph, std::vector<std::string> isas, uint64_t seed) : graph_(std::move(graph)) {
+ModelBytes exported(std::span<const Graph> graphs, const compiler::ExportOptions& options) {
+  std::ostringstream out;
+  compiler::export_model(graphs, options, out);
+  return ModelBytes(std::move(out).str());
+}
+
+ExportedGraph::ExportedGraph(Graph graph, std::vector<std::string> isas, PartitionPolicy policy) : graph_(std::move(graph)) {
   for (const ValueIndex input : graph_.inputs())
     buffers_[graph_.tensor(input).id] = std::make_shared<driver::Buffer>(graph_.tensor(input));
-  driver::fill_inputs(graph_, graph_.inputs(), seed, buffers_);
-  compiler::ExportOptions options{.isas = isas.empty() ? cpu_isas_here() : std::move(isas)};
+  driver::fill_inputs(graph_, graph_.inputs(), 1, buffers_);
+  compiler::ExportOptions options{.isas = isas.empty() ? cpu_isas_here() : std::move(isas), .policy = policy};
+  options.weights = weights();
+  file_ = std::make_unique<const ModelBytes>(exported(std::span(&graph_, 1), options));
+}
+
+std::map<uint64_t, std::string_view> ExportedGraph::weights() const {
+  std::map<uint64_t, std::string_view> weights;
   for (const ValueIndex input : graph_.inputs()) {
     const LogicalTensor& tensor = graph_.tensor(input);
     if (tensor.property != PropertyType::constant) continue;
     const driver::Buffer& buffer = *buffers_.at(tensor.id);
-    options.weights[tensor.id] = {static_cast<const char*>(buffer.data()), static_cast<size_t>(buffer.tensor().byte_size())};
+    weights[tensor.id] = {static_cast<const char*>(buffer.data()), static_cast<size_t>(buffer.tensor().byte_size())};
   }
-  std::ostringstream out;
-  compiler::export_model(graph_, options, out);
-  file_ = std::make_unique<const ModelBytes>(std::move(out).str());
+  return weights;
 }
 
 const driver::Buffers& ExportedGraph::expected() {
@@ -78,7 +88,9 @@ std::string ExportedGraph::difference(const runtime::model& model, const Run& ru
   const auto placed = [&](const runtime::tensor& tensor, const driver::Buffer& buffer) {
     const auto shift = run.shift * static_cast<size_t>(bytes_of(buffer.tensor().dtype, 2)) / 2;
     memory.push_back(aligned_memory(static_cast<size_t>(buffer.tensor().byte_size()) + shift));
-    return tensor.with(static_cast<char*>(memory.back().get()) + shift);
+    runtime::tensor bound = tensor.with(static_cast<char*>(memory.back().get()) + shift);
+    bound.shape = *buffer.tensor().shape, bound.strides = buffer.tensor().strides;
+    return bound;
   };
   const auto id_of = [](const runtime::tensor& tensor) { return std::stoull(tensor.name); };
   std::vector<runtime::tensor> inputs, outputs;

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/backend.h"
@@ -29,16 +33,20 @@ class ModelBytes {
   size_t size_;
 };
 
+// A model with a variant for each graph.
+ModelBytes exported(std::span<const Graph> graphs, const compiler::ExportOptions& options);
+
 // A backend of this process with the primitives and the instructions of the best program for this machine.
 std::shared_ptr<const Backend> backend_like_exported();
 
 class ExportedGraph {
  public:
   // Constants of the graph become part of the file. Without `isas`: all that this machine has.
-  explicit ExportedGraph(Graph graph, std::vector<std::string> isas = {}, uint64_t seed = 1);
+  explicit ExportedGraph(Graph graph, std::vector<std::string> isas = {}, PartitionPolicy policy = PartitionPolicy::fusion);
 
   const ModelBytes& file() const { return *file_; }
   const Graph& graph() const { return graph_; }
+  std::map<uint64_t, std::string_view> weights() const;  // the data of its constants
   runtime::model load() const { return file_->load(); }
 
   // Runs all partitions on the CPU backend, or the one of compare_with; the results by id.

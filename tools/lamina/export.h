@@ -10,9 +10,10 @@ namespace lamina::driver {
 
 struct ExportCommand {
   std::string file, out;
-  std::vector<std::string> isas;  // empty: the best of this machine
-  std::string weights_folder;     // ID.npy for inputs that become part of the file
-  int threads = 16;               // the most that the model uses
+  std::vector<std::string> isas;    // empty: the best of this machine
+  std::string weights_folder;       // ID.npy for inputs that become part of the file
+  int threads = 16;                 // the most that the model uses
+  std::vector<std::string> shapes;  // "ID:1..8x64,ID:1..8": variants, with ranges that vary together; empty: the graph's shapes
   Overrides overrides;
 };
 

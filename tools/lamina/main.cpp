@@ -152,6 +152,10 @@ void add_export(CLI::App& app, ExportCommand& command) {
                   "instruction sets, the best first, separated by commas; by default the best of this machine")
       ->check(CLI::IsMember(lamina::exported_isas()))
       ->delimiter(',');
+  subcommand
+      .add_option("--shapes", command.shapes,
+                  "shapes of inputs for which the model runs: ID:1..8x64,ID:1..8, ranges vary together; may be repeated")
+      ->allow_extra_args(false);
   subcommand.add_option("--weights", command.weights_folder, "read ID.npy for graph inputs that become part of the file");
   subcommand.add_option("--threads", command.threads, "the most threads that the model uses, 16 by default")
       ->check(CLI::Range(1, kMaxThreads));

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "backends/backend.h"
 #include "backends/cpu/dispatch/host_block.h"
@@ -15,12 +16,17 @@ namespace lamina::cpu {
 // Thread-safe.
 class PackedConstants final : public CachedConstants {
  public:
-  explicit PackedConstants(size_t count) : count_(count), entries_(std::make_unique<Entry[]>(count)) {}
+  explicit PackedConstants(size_t count) : entries_(count) {
+    for (auto& entry : entries_) entry = std::make_shared<Entry>();
+  }
+
+  // The entry is from now on the one of another object. Before it is filled.
+  void share(size_t index, const PackedConstants& other, size_t index_there) { entries_[index] = other.entries_[index_there]; }
 
   // The memory of an entry. The first caller fills it by `fill(memory)`; others wait.
   template <typename Fill>
   void* get(size_t index, size_t bytes, const Fill& fill) {
-    Entry& entry = entries_[index];
+    Entry& entry = *entries_[index];
     entry.filled.call([&] {
       if (entry.memory == nullptr) entry.memory = std::make_unique<HostBlock>(bytes, 64, nullptr);
       fill(entry.memory->memory());
@@ -29,13 +35,13 @@ class PackedConstants final : public CachedConstants {
     return entry.memory->memory();
   }
   // Whether `get` does not fill it anymore.
-  bool has(size_t index) const { return entries_[index].is_filled.load(std::memory_order_acquire); }
+  bool has(size_t index) const { return entries_[index]->is_filled.load(std::memory_order_acquire); }
 
   // What is packed is out of date, its memory stays. No execution may use it meanwhile.
   void forget() {
-    for (size_t i = 0; i < count_; ++i) {
-      entries_[i].filled.undo();
-      entries_[i].is_filled.store(false, std::memory_order_relaxed);
+    for (const auto& entry : entries_) {
+      entry->filled.undo();
+      entry->is_filled.store(false, std::memory_order_relaxed);
     }
   }
 
@@ -45,8 +51,7 @@ class PackedConstants final : public CachedConstants {
     std::atomic<bool> is_filled = false;
     std::unique_ptr<HostBlock> memory;
   };
-  size_t count_;
-  std::unique_ptr<Entry[]> entries_;
+  std::vector<std::shared_ptr<Entry>> entries_;
 };
 
 }  // namespace lamina::cpu

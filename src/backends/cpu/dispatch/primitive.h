@@ -42,6 +42,9 @@ class Primitive {
   virtual size_t packed_bytes() const { return 0; }
   virtual void pack(std::span<void* const> /*args*/, void* /*packed*/, void* /*scratch*/, const Executor& /*executor*/) const {}
 
+  // What packed weights depend on besides the weights: primitives with the same text pack the same. "": unknown.
+  virtual std::string packing() const { return ""; }
+
   // Writes what a runtime needs to run it (program/program_writer.h). Throws Error(unimplemented) if it has no such form.
   virtual void write(ProgramWriter& to) const;
 

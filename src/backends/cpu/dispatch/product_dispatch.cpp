@@ -171,6 +171,15 @@ const ProductCode::PanelCode& ProductDispatch::code_of(int64_t columns) const {
   return columns < program_.columns && panels_ == nullptr ? code_.last : code_.whole;
 }
 
+std::string ProductDispatch::packing() const {
+  ByteWriter text;
+  text.write(stack_.weights);
+  text.write(stack_.batch);
+  for (const int64_t number : {stack_.n, stack_.k, program_.entries, program_.columns, program_.vectors}) text.write(number);
+  text.write(program_.copied_type);
+  return text.bytes();
+}
+
 void ProductDispatch::pack(const void* weights, void* packed, const Executor& executor) const {
   const int64_t panels = parts(stack_.n, program_.columns);
   for_each_tile(packed_matrices_ * panels, executor.at_most(program_.threads), [&](int64_t i, int) {

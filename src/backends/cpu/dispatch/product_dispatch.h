@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backends/cpu/dispatch/factor_sources.h"
@@ -69,6 +70,7 @@ class ProductDispatch {
   size_t packed_bytes() const {
     return program_.are_packed_ahead ? static_cast<size_t>(packed_matrices_ * packed_matrix_bytes_) : 0;
   }
+  std::string packing() const;  // as of a Primitive
   // `packed`: packed_bytes() bytes, 64-byte aligned.
   void pack(const void* weights, void* packed, const Executor& executor) const;
 

@@ -45,6 +45,7 @@ class ProductStep final : public Primitive {
   void pack(std::span<void* const> args, void* packed, void* /*scratch*/, const Executor& executor) const override {
     product_->pack(args[1], packed, executor);
   }
+  std::string packing() const override { return product_->packing(); }
   bool sums_in_order() const override { return true; }
   void write(ProgramWriter& to) const override;
 
