@@ -9,8 +9,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Graph, GraphModule, Node
 
+import lamina
 from lamina.torch import whole_ops  # noqa: F401, its ops are found by name
-from lamina.torch.nodes import VIEWS, base_of
+from lamina.torch.nodes import DTYPES, VIEWS, base_of
 from lamina.torch.views import PERMUTES, order_of
 
 aten = torch.ops.aten
@@ -57,7 +58,7 @@ def _note_epsilon(node: Node) -> None:
 def _forget_places(graph: Graph, node: Node) -> None:
     """lamina computes the argmax of max pools again, so that the forward pass need not save it."""
     grad, source, *window, ceil_mode, _ = node.args
-    if source.meta["val"].dtype not in (torch.float32, torch.bfloat16, torch.float16):
+    if DTYPES.get(source.meta["val"].dtype) not in lamina.op_schema("MaxPoolBackward")["types"]["T"]:
         return
     with graph.inserting_before(node):
         made = graph.call_function(torch.ops.lamina.max_pool2d_backward.default, (grad, source, *window, ceil_mode))
