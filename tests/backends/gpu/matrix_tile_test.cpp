@@ -125,7 +125,7 @@ class MatrixProducts : public ::testing::Test {
     gpu::MatmulForm form = gpu::choose_form(stack, device_->limits(), language);
     EXPECT_TRUE(form.matrix_tile.has_value());
     form.matrix_tile = tile;
-    std::vector<char> dst(static_cast<size_t>(stack.m * stack.n) * 4, char{-1});  // NaN
+    std::vector<char> dst(static_cast<size_t>(stack.m * stack.n) * 4, static_cast<char>(-1));  // NaN
     const Memory a(*device_, src), b(*device_, weights), c(*device_, dst);
     const auto module = device_->load(emit_matmul(form, language)).module;
     const std::array<gpu::BufferView, 3> views = {{{a.handle, 0}, {b.handle, 0}, {c.handle, 0}}};

@@ -262,7 +262,7 @@ TEST_P(ProductBits, OfIntegersAreExactForTheLargestSums) {
   c.integers = kernel::IntegerFactors{.src_zero_point = 255, .weights_zero_point = 127, .scales = {1}};
   Data data(c, random_);
   std::fill(data.src.begin(), data.src.end(), 0);
-  std::fill(data.weights.begin(), data.weights.end(), char{-128});
+  std::fill(data.weights.begin(), data.weights.end(), static_cast<char>(-128));
   kernel::interpret(c, data.src.data(), data.weights.data(), nullptr, data.expected.data());
   EXPECT_EQ(load_as_double(DataType::f32, data.expected.data(), 0), static_cast<float>(20001 * 255 * 255));
   const ProductSchedule schedule = cpu::choose_product_schedule(c, machine_, {2});
