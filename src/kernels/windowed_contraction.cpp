@@ -144,18 +144,6 @@ void interpret_rows(const WindowedContraction& c, const Memory& memory, int64_t 
 
 }  // namespace
 
-int64_t Axis::pixel(int64_t row, int64_t term) const {
-  const int64_t place = row * per_row + term * per_term + first;
-  return place >= 0 && place % divisor == 0 && place / divisor < pixels ? place / divisor : -1;
-}
-
-int64_t Axis::lowest() const {
-  return first + std::min<int64_t>(per_row * (rows - 1), 0) + std::min<int64_t>(per_term * (terms - 1), 0);
-}
-int64_t Axis::highest() const {
-  return first + std::max<int64_t>(per_row * (rows - 1), 0) + std::max<int64_t>(per_term * (terms - 1), 0);
-}
-
 int64_t WindowedContraction::row_count() const {
   int64_t count = outer_rows.extent * inner_rows.extent;
   for (const Axis& axis : axes) count *= axis.rows;

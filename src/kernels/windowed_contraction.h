@@ -23,26 +23,13 @@
 #include "kernels/contraction.h"
 #include "kernels/kernel_ir.h"
 #include "kernels/plan.h"
+#include "kernels/window_axis.h"
 
 namespace lamina::kernel {
 
 struct WindowedContraction {
-  // A dim and its stride in each tensor, in elements.
-  struct Dim {
-    int64_t extent = 1;
-    int64_t left = 0, right = 0, dst = 0, bias = 0;
-  };
-  // A spatial axis is a dim of the rows and one of the terms. Both determine the pixel of left:
-  //   (row * per_row + term * per_term + first) / divisor
-  // There is none if the division leaves a remainder or the result is not in 0..pixels-1.
-  struct Axis {
-    int64_t rows = 1, terms = 1, pixels = 1;
-    int64_t per_row = 1, per_term = 1, first = 0, divisor = 1;
-    int64_t left = 0, right = 0, dst = 0;  // strides: per pixel, per term, per row
-
-    int64_t pixel(int64_t row, int64_t term) const;  // -1: none
-    int64_t lowest() const, highest() const;         // of the dividends
-  };
+  using Dim = WindowDim;
+  using Axis = WindowAxis;
   struct Tensor {
     DataType dtype = DataType::undef;
     size_t port = 0;  // the step's arg

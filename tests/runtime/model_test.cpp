@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -50,6 +51,24 @@ Graph attention(int64_t queries, int64_t keys) {
   const auto scaled = g.op(OpKind::Multiply, {scores, g.number(0.17677669)});
   const auto weights = g.op(OpKind::SoftMax, {scaled}, {{"axis", int64_t{-1}}});
   g.op(OpKind::MatMul, {weights, v});
+  return g.finish();
+}
+
+// Windows in groups, with pads, read as rows, by pointers, and in place.
+Graph convolution(int64_t channels, int64_t groups, int64_t window) {
+  GraphBuilder g;
+  const auto src = g.input(f32, {2, channels, 9, 9}),
+             weights = g.constant(f32, {2 * channels, channels / groups, window, window});
+  const int64_t pad = window / 2;
+  const auto dst = g.op(OpKind::Convolution, {src, weights, g.constant(f32, {2 * channels})},
+                        {{"strides", Dims{1, 1}},
+                         {"pads_begin", Dims{pad, pad}},
+                         {"pads_end", Dims{pad, pad}},
+                         {"dilations", Dims{1, 1}},
+                         {"groups", groups},
+                         {"data_format", "NCX"},
+                         {"weights_format", "OIX"}});
+  g.op(OpKind::ReLU, {dst});
   return g.finish();
 }
 
@@ -105,6 +124,17 @@ TEST_P(ExportedModels, AreTheSameBytesEachTime) {
 
 INSTANTIATE_TEST_SUITE_P(Graphs, ExportedModels, ::testing::ValuesIn(graphs()),
                          [](const auto& named) { return named.param.name; });
+
+// The library runs some of these by oneDNN, so they are compared with the same primitives in this process.
+TEST(ExportedModel, WithConvolutions) {
+  for (const auto& [channels, groups, window] :
+       std::vector<std::array<int64_t, 3>>{{16, 1, 3}, {3, 1, 3}, {32, 1, 1}, {8, 8, 3}, {24, 2, 5}}) {
+    ExportedGraph exported(convolution(channels, groups, window));
+    exported.compare_with(*backend_like_exported());
+    for (const size_t shift : {0, 1})
+      EXPECT_EQ(exported.difference({2, shift}), "") << channels << " " << groups << " " << window;
+  }
+}
 
 TEST(ExportedModel, WithColumnSums) {
   ExportedGraph exported(column_sums());

@@ -86,7 +86,7 @@ void ProductDispatch::write(ProgramWriter& to) const {
   code_.write(to);
 }
 
-std::unique_ptr<const ProductDispatch> ProductDispatch::read(ProgramReader& from) {
+std::unique_ptr<const ProductDispatch> ProductDispatch::read(ProgramReader& from, const RowSource* rows) {
   auto program = from.get<ProductProgram>();
   check(program);
   ProductCode code = ProductCode::read(from);
@@ -96,7 +96,9 @@ std::unique_ptr<const ProductDispatch> ProductDispatch::read(ProgramReader& from
   const kernel::MatmulStack& of = program.matrices;
   require((of.n < program.columns || has_tiles(code.whole)) && (of.n % program.columns == 0 || has_tiles(code.last)),
           "the tiles of a product");
-  return std::make_unique<const ProductDispatch>(std::move(program), std::move(code));
+  require(rows == nullptr || program.copies_rows || (rows->part() > 0 && program.k_block % rows->part() == 0),
+          "the parts of a row");
+  return std::make_unique<const ProductDispatch>(std::move(program), std::move(code), nullptr, rows);
 }
 
 ProductDispatch::ProductDispatch(ProductProgram program, ProductCode code, const PanelMaker* panels, const RowSource* rows)

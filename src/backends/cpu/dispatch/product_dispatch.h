@@ -48,8 +48,8 @@ class ProductDispatch {
   ProductDispatch(const ProductDispatch&) = delete;
   ProductDispatch& operator=(const ProductDispatch&) = delete;
 
-  // Without panels or rows of another kind.
-  static std::unique_ptr<const ProductDispatch> read(ProgramReader& from);
+  // Without panels of another kind.
+  static std::unique_ptr<const ProductDispatch> read(ProgramReader& from, const RowSource* rows = nullptr);
   void write(ProgramWriter& to) const;
 
   const kernel::MatmulStack& matrices() const { return stack_; }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <vector>
 
 #include "backends/cpu/program/bytes.h"
 #include "backends/cpu/program/plan_program.h"
@@ -17,6 +20,26 @@ constexpr int64_t kMostBlocks = int64_t{1} << 24;
 bool has_dims(const Dims& dims, size_t rank) { return dims.size() == rank; }
 
 bool is_in(int64_t value, int64_t least, int64_t most) { return value >= least && value <= most; }
+
+// The axes, outer and inner dim of rows or terms.
+void check_window(const std::vector<kernel::WindowAxis>& axes, std::initializer_list<kernel::WindowDim> dims) {
+  require(!axes.empty() && axes.size() <= static_cast<size_t>(kMaxRank), "axes of a window");
+  int64_t rows = 1, terms = 1, extents = 1;
+  for (const kernel::WindowDim& dim : dims) {
+    require(is_in(dim.extent, 1, kMostExtent) && extents <= kMostExtent, "extents of a window");
+    extents *= dim.extent;
+  }
+  for (const kernel::WindowAxis& axis : axes) {
+    require(is_in(axis.rows, 1, kMostExtent) && is_in(axis.terms, 1, kMostExtent) && is_in(axis.pixels, 0, kMostExtent) &&
+                is_in(axis.divisor, 1, kMostExtent) && axis.rows <= kMostBlocks / axis.terms,
+            "an axis of a window");
+    for (const int64_t number : {axis.per_row, axis.per_term, axis.first})
+      require(is_in(number, -kMostExtent, kMostExtent), "an axis of a window");
+    require(is_in(axis.left, -kMostElements, kMostElements), "a stride of a window");
+    rows *= axis.rows, terms *= axis.terms;
+    require(rows <= kMostExtent && terms <= kMostExtent, "extents of a window");
+  }
+}
 
 }  // namespace
 
@@ -95,6 +118,25 @@ void check(const ProductProgram& program) {
   require(!program.multiplies_integers ||
               (!program.scales.empty() && (program.scale_strides.empty() || has_dims(program.scale_strides, of.batch.size()))),
           "scales of a product");
+}
+
+void check(const WindowRowsProgram& program) {
+  check_window(program.axes,
+               {program.groups, program.outer_rows, program.inner_rows, program.outer_terms, program.inner_terms});
+  require(is_in(program.rows, 1, kMostExtent) && is_in(program.element_bytes, 1, 8) && is_in(program.row_bytes, 1, 8) &&
+              is_in(std::abs(program.inner_terms.left), 0, kMostExtent),
+          "rows of a convolution");
+  require(is_in(program.column_groups.columns, 0, kMostOfTile) && is_in(program.column_groups.step, 0, kMostExtent) &&
+              is_in(program.column_group_count, 0, kMostOfTile),
+          "groups of columns");
+}
+
+void check(const ConvolutionProgram& program, size_t args) {
+  check_window(program.axes, {program.outer_terms, program.inner_terms});
+  for (const size_t arg : {program.left, program.right, program.dst, program.bias.value_or(0)})
+    require(arg < args, "an arg of a convolution");
+  require(is_in(program.groups, 1, kMostBlocks) && is_in(program.columns, 1, kMostBlocks) && is_in(program.weight_bytes, 1, 8),
+          "groups of a convolution");
 }
 
 }  // namespace lamina::cpu

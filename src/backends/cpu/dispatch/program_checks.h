@@ -7,6 +7,7 @@
 #include "backends/cpu/program/kernel_program.h"
 #include "backends/cpu/program/product_program.h"
 #include "backends/cpu/program/tile_program.h"
+#include "backends/cpu/program/window_program.h"
 
 namespace lamina::cpu {
 
@@ -16,5 +17,7 @@ void check(const KernelProgram& program);
 // `args`: of the step. `constants`: of the plan.
 void check(const TileProgram& program, size_t args, size_t constants);
 void check(const ProductProgram& program);
+void check(const WindowRowsProgram& program);
+void check(const ConvolutionProgram& program, size_t args);
 
 }  // namespace lamina::cpu

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "backends/cpu/dispatch/convolution_step.h"
 #include "backends/cpu/dispatch/product_step.h"
 #include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/dispatch/step_kinds.h"
@@ -175,6 +176,7 @@ ProgramRunner::Runner read_runner(ProgramReader& from, size_t args, size_t const
       require(product->arg_count() == args, "the args of a product");
       return product;
     }
+    case StepKind::convolution: return ConvolutionStep::read(from, args);
   }
   ByteReader::fail("a kind of step");
 }

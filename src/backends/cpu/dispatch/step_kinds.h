@@ -6,8 +6,8 @@
 
 namespace lamina::cpu {
 
-enum class StepKind { kernel, tiled, product };
+enum class StepKind { kernel, tiled, product, convolution };
 template <>
-inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::product);
+inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::convolution);
 
 }  // namespace lamina::cpu

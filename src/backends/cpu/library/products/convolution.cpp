@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "backends/cpu/code/host_machine.h"
-#include "backends/cpu/dispatch/matrix_copy.h"
+#include "backends/cpu/dispatch/convolution_step.h"
+#include "backends/cpu/dispatch/window_rows.h"
 #include "backends/cpu/library/library_ops.h"
 #include "backends/cpu/library/products/machine_of.h"
 #include "backends/cpu/library/products/product_runner.h"
-#include "backends/cpu/library/products/window_rows.h"
+#include "backends/cpu/product/tuning.h"
 #include "interface/status.h"
 #include "kernels/convolution_ports.h"
 #include "kernels/windowed_contraction.h"
@@ -172,96 +173,70 @@ Form form_of(const WindowedContraction& c, const Machine& machine) {
 
 constexpr size_t kMostAxesOfOneDnn = 3;
 
-class GeneratedConvolution final : public Primitive {
- public:
-  GeneratedConvolution(const WindowedContraction& contraction, const Machine& machine, const PrimitiveUse& use)
-      : GeneratedConvolution(form_of(contraction, machine), machine, use, dynamic_cast<const GeneratedConvolution*>(use.like)) {
-  }
+DataType type_of_sums(const WindowedContraction& c) {
+  return c.sum_type() == kernel::Type::f64 ? DataType::f64 : DataType::f32;
+}
 
-  const std::string& name() const override { return name_; }
-  size_t scratch_bytes() const override { return aligned(runner_.scratch_bytes()) + matrix_bytes_; }
-  size_t packed_bytes() const override { return runner_.packed_bytes(); }
-  void pack(std::span<void* const> args, void* packed, void* scratch, const Executor& executor) const override {
-    runner_.pack(matrix(args[c_.right.port], scratch, executor), packed, executor);
-  }
-  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
-    run(args, scratch, executor, nullptr);
-  }
-  int64_t columns_of_parts() const override {
-    return is_matrix_ && runner_.unit_count() >= threads_ ? c_.groups.extent * c_.columns.extent : 0;
-  }
-  void run_in_parts(std::span<void* const> args, void* scratch, const Executor& executor,
-                    const std::function<void(const ResultPart&)>& ended) const override {
-    const kernel::MatmulStack& product = runner_.matrices();
-    const struct {
-      int64_t m, n, entries;
-      const std::function<void(const ResultPart&)>& ended;
-    } of{product.m, product.n, product.products() / c_.groups.extent, ended};
-    run(args, scratch, executor, [&of](int64_t entry, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-      of.ended({entry % of.entries * of.m + row, rows, entry / of.entries * of.n + column, columns});
-    });
-  }
+MatrixCopy copy_of(const WindowedContraction& c, const Machine& machine, int vector_bits) {
+  if (c.integers) return copy_of_integers(c.left.dtype, c.integers->src_zero_point, machine, vector_bits);
+  return matrix_copy(c.left.dtype, type_of_sums(c), machine, vector_bits);
+}
 
- private:
-  GeneratedConvolution(const Form& form, const Machine& machine, const PrimitiveUse& use, const GeneratedConvolution* like)
-      : c_(form.window),
-        is_packed_(like != nullptr ? like->is_packed_ : use.packs_weights && !use.reads_packed_once),
-        schedule_(choose_product_schedule(form.product, machine,
-                                          {.threads = use.threads,
-                                           .packs_ahead = is_packed_,
-                                           .vectors = is_packed_ && like != nullptr ? like->schedule_.vectors : 0,
-                                           .makes_rows = !is_read_in_place(c_, form.groups),
-                                           .part = WindowRows::part_of(c_, form.groups)})),
-        rows_(is_read_in_place(c_, form.groups)
-                  ? nullptr
-                  : std::make_unique<WindowRows>(c_, form.groups, form.product.matrices.m, machine, schedule_.vector_bits)),
-        runner_(form.product, machine, schedule_, use.threads, {.are_packed_ahead = is_packed_}, rows_.get()),
-        matrix_bytes_(has_matrix(c_) ? 0
-                                     : static_cast<size_t>(
-                                           bytes_of(c_.right.dtype, c_.groups.extent * c_.term_count() * c_.columns.extent))),
-        copy_(matrix_copy(c_.right.dtype, c_.right.dtype, machine, schedule_.vector_bits)),
-        is_matrix_(makes_matrix(c_)),
-        threads_(use.threads),
-        name_(join("convolution, ", describe(schedule_), is_packed_ ? ", weights packed" : "")) {}
+// Whether a line without pads is contiguous in memory.
+bool has_contiguous_lines(const WindowedContraction& c) {
+  const Axis& last = c.axes.back();
+  return (c.inner_terms.extent == 1 || c.inner_terms.left == 1) && last.per_term == 1 && last.divisor == 1 &&
+         last.left == c.inner_terms.extent;
+}
 
-  void run(std::span<void* const> args, void* scratch, const Executor& executor, const ProductRunner::UnitEnded& ended) const {
-    const void* const given = args[c_.right.port];
-    runner_.run(args[c_.left.port], packed_bytes() > 0 ? given : matrix(given, scratch, executor),
-                c_.has_bias() ? args[c_.bias.port] : nullptr, args[c_.dst.port], scratch, executor, ended);
-  }
+// A pointer per line pays off for few channels. Lines with pads are made.
+bool finds_lines(const WindowedContraction& c, const ColumnGroups& groups) {
+  return groups.columns == 0 && has_contiguous_lines(c) && c.inner_terms.extent <= product_tuning::kChannelsOfLines;
+}
 
-  // The weights of all groups as matrices: in place, or a copy in scratch memory.
-  const void* matrix(const void* weights, void* scratch, const Executor& executor) const {
-    if (matrix_bytes_ == 0) return weights;
-    char* const to = static_cast<char*>(scratch) + aligned(runner_.scratch_bytes());
-    const int64_t inner = c_.inner_terms.extent, blocks = c_.term_count() / inner;
-    for_each_tile(c_.groups.extent * blocks, executor, [&](int64_t i, int) {
-      const int64_t bytes = bytes_of(c_.right.dtype, inner * c_.columns.extent);
-      copy_terms(static_cast<const char*>(weights), i / blocks, i % blocks, to + i * bytes);
-    });
-    return to;
-  }
-  // The inner terms of one place along the axes.
-  void copy_terms(const char* weights, int64_t group, int64_t place, char* to) const {
-    const int64_t bytes = bytes_of(c_.right.dtype, 1), columns = c_.columns.extent;
-    int64_t at = group * c_.groups.right;
-    for (size_t a = c_.axes.size(); a-- > 0; place /= c_.axes[a].terms) at += place % c_.axes[a].terms * c_.axes[a].right;
-    at += place * c_.outer_terms.right;
-    copy_(weights + at * bytes, {c_.inner_terms.right * bytes, c_.columns.right * bytes}, to, {columns * bytes, bytes},
-          c_.inner_terms.extent, columns);
-  }
+// The entries of k for which pointers to the rows suffice; 0: rows are copied, because they are converted or these are few.
+int64_t part_of(const WindowedContraction& c, const ColumnGroups& groups) {
+  if (bytes_of(c.left.dtype, 1) != bytes_of(type_of_sums(c), 1)) return 0;
+  if (finds_lines(c, groups)) return c.axes.back().terms * c.inner_terms.extent;
+  return groups.columns == 0 && c.inner_terms.extent < product_tuning::kLeastPart ? 0 : c.inner_terms.extent;
+}
 
-  const WindowedContraction c_;
-  const bool is_packed_;
-  const ProductSchedule schedule_;
-  const std::unique_ptr<const WindowRows> rows_;  // null: they are read in place
-  const ProductRunner runner_;
-  const size_t matrix_bytes_;  // of the weights of all groups, if they are copied
-  const MatrixCopy copy_;
-  const bool is_matrix_;
-  const int threads_;
-  const std::string name_;
-};
+std::unique_ptr<const WindowRows> rows_of(const WindowedContraction& c, const ColumnGroups& groups, int64_t rows,
+                                          const Machine& machine, int vector_bits) {
+  const int64_t row_bytes = c.integers ? int64_t{sizeof(int16_t)} : bytes_of(type_of_sums(c), 1);
+  return std::make_unique<const WindowRows>(
+      WindowRowsProgram{.groups = c.groups,
+                        .outer_rows = c.outer_rows,
+                        .inner_rows = c.inner_rows,
+                        .outer_terms = c.outer_terms,
+                        .inner_terms = c.inner_terms,
+                        .axes = c.axes,
+                        .rows = rows,
+                        .column_groups = groups,
+                        .column_group_count = groups.columns == 0 ? 0 : c.columns.extent / groups.columns,
+                        .element_bytes = bytes_of(c.left.dtype, 1),
+                        .row_bytes = row_bytes,
+                        .is_contiguous = has_contiguous_lines(c),
+                        .finds_lines = finds_lines(c, groups)},
+      copy_of(c, machine, vector_bits));
+}
+
+ConvolutionProgram program_of(const WindowedContraction& c) {
+  return {.left = c.left.port,
+          .right = c.right.port,
+          .dst = c.dst.port,
+          .bias = c.has_bias() ? std::optional(c.bias.port) : std::nullopt,
+          .groups = c.groups.extent,
+          .columns = c.columns.extent,
+          .is_matrix = makes_matrix(c),
+          .copies_weights = !has_matrix(c),
+          .weight_bytes = bytes_of(c.right.dtype, 1),
+          .group_stride = c.groups.right,
+          .column_stride = c.columns.right,
+          .outer_terms = c.outer_terms,
+          .inner_terms = c.inner_terms,
+          .axes = c.axes};
+}
 
 std::unique_ptr<const Primitive> convolution(const kernel::LibraryStep& step, const PrimitiveUse& use) {
   if (step.post_ops) return nullptr;
@@ -310,7 +285,22 @@ std::vector<LibraryOp> ops_with(decltype(LibraryOp::compile) compile, decltype(L
 
 std::unique_ptr<const Primitive> generated_convolution(const WindowedContraction& contraction, const Machine& machine,
                                                        const PrimitiveUse& use) {
-  return std::make_unique<GeneratedConvolution>(contraction, machine, use);
+  const Form form = form_of(contraction, machine);
+  const auto* const like = dynamic_cast<const ConvolutionStep*>(use.like);
+  const bool is_packed = like != nullptr ? like->packed_bytes() > 0 : use.packs_weights && !use.reads_packed_once;
+  const bool in_place = is_read_in_place(form.window, form.groups);
+  const ProductSchedule schedule = choose_product_schedule(
+      form.product, machine,
+      {.threads = use.threads,
+       .packs_ahead = is_packed,
+       .vectors = is_packed && like != nullptr ? static_cast<int>(like->product().program().vectors) : 0,
+       .makes_rows = !in_place,
+       .part = part_of(form.window, form.groups)});
+  auto rows = in_place ? nullptr : rows_of(form.window, form.groups, form.product.matrices.m, machine, schedule.vector_bits);
+  auto product = std::make_unique<const ProductRunner>(form.product, machine, schedule, use.threads,
+                                                       ProductWeights{.are_packed_ahead = is_packed}, rows.get());
+  std::string name = join("convolution, ", describe(schedule), is_packed ? ", weights packed" : "");
+  return std::make_unique<const ConvolutionStep>(program_of(form.window), std::move(rows), std::move(product), std::move(name));
 }
 
 std::vector<LibraryOp> fast_convolution_ops() { return ops_with(fast_convolution, nullptr); }

@@ -1,21 +1,21 @@
-#include "backends/cpu/library/products/window_rows.h"
+#include "backends/cpu/dispatch/window_rows.h"
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <span>
+#include <utility>
 
-#include "backends/cpu/library/products/product_runner.h"
-#include "backends/cpu/product/tuning.h"
-#include "interface/status.h"
+#include "backends/cpu/dispatch/program_checks.h"
+#include "interface/logical_tensor.h"
 
 namespace lamina::cpu {
 
 namespace {
 
-using kernel::WindowedContraction;
-using Axis = WindowedContraction::Axis;
+using Axis = kernel::WindowAxis;
 
 constexpr size_t kMostAxes = kMaxRank;
 
@@ -29,70 +29,51 @@ int64_t split(int64_t index, std::span<const Axis> axes, const Extent& extent, i
   return index;
 }
 
-DataType type_of_sums(const WindowedContraction& c) {
-  return c.sum_type() == kernel::Type::f64 ? DataType::f64 : DataType::f32;
-}
-
-MatrixCopy copy_of(const WindowedContraction& c, const Machine& machine, int vector_bits) {
-  if (c.integers) return copy_of_integers(c.left.dtype, c.integers->src_zero_point, machine, vector_bits);
-  return matrix_copy(c.left.dtype, type_of_sums(c), machine, vector_bits);
-}
-
-// Whether a line without pads is contiguous in memory.
-bool has_contiguous_lines(const WindowedContraction& c) {
-  const Axis& last = c.axes.back();
-  return (c.inner_terms.extent == 1 || c.inner_terms.left == 1) && last.per_term == 1 && last.divisor == 1 &&
-         last.left == c.inner_terms.extent;
-}
-
-// A pointer per line pays off for few channels. Lines with pads are made.
-bool finds_lines(const WindowedContraction& c, const ColumnGroups& groups) {
-  return groups.columns == 0 && has_contiguous_lines(c) && c.inner_terms.extent <= product_tuning::kChannelsOfLines;
-}
-
-// From the entries of the first group to behind those of the last one.
-int64_t row_elements(const WindowedContraction& c, const ColumnGroups& groups) {
-  return groups.columns == 0 ? 1 : c.columns.extent / groups.columns * groups.step;
+int64_t product_of_extents(std::span<const Axis> axes, int64_t Axis::* extent, int64_t count) {
+  for (const Axis& axis : axes) count *= axis.*extent;
+  return count;
 }
 
 }  // namespace
 
-WindowRows::WindowRows(const WindowedContraction& contraction, const ColumnGroups& groups, int64_t rows, const Machine& machine,
-                       int vector_bits)
-    : c_(contraction),
-      groups_(groups),
-      rows_(rows),
-      rows_per_group_(c_.row_count()),
-      bytes_(bytes_of(c_.left.dtype, 1)),
-      row_bytes_(c_.integers ? int64_t{sizeof(int16_t)} : bytes_of(type_of_sums(c_), 1)),
+WindowRows::WindowRows(WindowRowsProgram program, MatrixCopy copy)
+    : c_(std::move(program)),
+      rows_per_group_(product_of_extents(c_.axes, &Axis::rows, c_.outer_rows.extent * c_.inner_rows.extent)),
       line_(c_.axes.back().terms * c_.inner_terms.extent),
-      is_contiguous_(has_contiguous_lines(c_)),
-      finds_lines_(finds_lines(c_, groups)),
-      copy_(copy_of(c_, machine, vector_bits)),
-      zeros_(static_cast<char*>(
-                 std::calloc(static_cast<size_t>(part() * std::abs(to_next_k()) + bytes_ * row_elements(c_, groups)), 1)),
-             std::free) {
+      copy_(std::move(copy)),
+      zeros_(static_cast<char*>(std::calloc(static_cast<size_t>(zero_bytes()), 1)), std::free) {
   if (zeros_ == nullptr) throw std::bad_alloc();
-  LAMINA_CHECK(c_.axes.size() <= kMostAxes, kernel::print(c_));
   for (const Axis& axis : c_.axes) {
     std::vector<int64_t>& offsets = offsets_.emplace_back();
     for (int64_t row = 0; row < axis.rows; ++row)
       for (int64_t term = 0; term < axis.terms; ++term)
-        offsets.push_back(axis.pixel(row, term) < 0 ? -1 : axis.pixel(row, term) * axis.left * bytes_);
+        offsets.push_back(axis.pixel(row, term) < 0 ? -1 : axis.pixel(row, term) * axis.left * c_.element_bytes);
   }
 }
 
-int64_t WindowRows::part_of(const WindowedContraction& c, const ColumnGroups& groups) {
-  if (bytes_of(c.left.dtype, 1) != bytes_of(type_of_sums(c), 1)) return 0;
-  if (finds_lines(c, groups)) return c.axes.back().terms * c.inner_terms.extent;
-  return groups.columns == 0 && c.inner_terms.extent < product_tuning::kLeastPart ? 0 : c.inner_terms.extent;
+// A part of a row, from the entries of the first group to behind those of the last one.
+int64_t WindowRows::zero_bytes() const {
+  const int64_t elements = c_.column_groups.columns == 0 ? 1 : c_.column_group_count * c_.column_groups.step;
+  return part() * std::abs(to_next_k()) + c_.element_bytes * elements;
+}
+
+void WindowRows::write(ProgramWriter& to) const {
+  to.write(c_);
+  copy_.write(to);
+}
+
+std::unique_ptr<const WindowRows> WindowRows::read(ProgramReader& from) {
+  auto program = from.get<WindowRowsProgram>();
+  check(program);
+  MatrixCopy copy = MatrixCopy::read(from);
+  return std::make_unique<const WindowRows>(std::move(program), std::move(copy));
 }
 
 const char* WindowRows::row_at(const void* src, int64_t entry, int64_t index, int64_t* places) const {
-  const int64_t entries = rows_per_group_ / rows_, row = entry % entries * rows_ + index, inner = c_.inner_rows.extent;
+  const int64_t entries = rows_per_group_ / c_.rows, row = entry % entries * c_.rows + index, inner = c_.inner_rows.extent;
   const int64_t outer = split(row / inner, c_.axes, row_count, places);
   const int64_t at = entry / entries * c_.groups.left + outer * c_.outer_rows.left + row % inner * c_.inner_rows.left;
-  return static_cast<const char*>(src) + at * bytes_;
+  return static_cast<const char*>(src) + at * c_.element_bytes;
 }
 
 void WindowRows::make_rows(const void* src, int64_t entry, int64_t first_row, int64_t rows, int64_t first_k, int64_t count,
@@ -110,7 +91,7 @@ void WindowRows::find_rows(const void* src, int64_t entry, int64_t first_row, in
   std::array<int64_t, kMostAxes> places;
   const char* row = row_at(src, entry, first_row, places.data());
   for (int64_t i = 0; i < rows; ++i) {
-    if (finds_lines_)
+    if (c_.finds_lines)
       made = find_lines(row, places.data(), first_part, parts, to + i, rows, made);
     else
       find_parts(row, places.data(), first_part, parts, to + i, rows);
@@ -128,12 +109,12 @@ char* WindowRows::find_lines(const char* row, const int64_t* places, int64_t fir
   for (int64_t line = first; line < first + count; ++line, to += step) {
     const char* const pixels = line_at(row, places, line);
     if (pixels == nullptr || is_inside) {
-      *to = pixels == nullptr ? zeros_.get() : pixels + start * axis.left * bytes_;
+      *to = pixels == nullptr ? zeros_.get() : pixels + start * axis.left * c_.element_bytes;
       continue;
     }
     make_line(pixels, place, 0, line_, made);
     *to = made;
-    made += line_ * bytes_;
+    made += line_ * c_.element_bytes;
   }
   return made;
 }
@@ -154,7 +135,7 @@ void WindowRows::find_parts(const char* row, const int64_t* places, int64_t firs
 const char* WindowRows::line_at(const char* row, const int64_t* places, int64_t line) const {
   const size_t before = c_.axes.size() - 1;
   std::array<int64_t, kMostAxes> terms;
-  row += split(line, std::span(c_.axes).first(before), term_count, terms.data()) * c_.outer_terms.left * bytes_;
+  row += split(line, std::span(c_.axes).first(before), term_count, terms.data()) * c_.outer_terms.left * c_.element_bytes;
   for (size_t a = 0; a < before; ++a) {
     const int64_t offset = offsets_[a][static_cast<size_t>(places[a] * c_.axes[a].terms + terms[a])];
     if (offset < 0) return nullptr;
@@ -170,8 +151,8 @@ void WindowRows::make_row(const char* row, const int64_t* places, int64_t first_
     if (const char* const line = line_at(row, places, first_k / line_); line != nullptr)
       make_line(line, places[c_.axes.size() - 1], first, part, to);
     else
-      std::memset(to, 0, static_cast<size_t>(part * row_bytes_));
-    first_k += part, count -= part, to += part * row_bytes_;
+      std::memset(to, 0, static_cast<size_t>(part * c_.row_bytes));
+    first_k += part, count -= part, to += part * c_.row_bytes;
   }
 }
 
@@ -179,28 +160,28 @@ void WindowRows::make_row(const char* row, const int64_t* places, int64_t first_
 void WindowRows::make_line(const char* line, int64_t row_place, int64_t first, int64_t count, char* to) const {
   const Axis& axis = c_.axes.back();
   const int64_t inner = c_.inner_terms.extent;
-  if (is_contiguous_) {
+  if (c_.is_contiguous) {
     const int64_t start = row_place * axis.per_row + axis.first;
     const int64_t begin = std::clamp(-start * inner - first, int64_t{0}, count);
     const int64_t end = std::clamp((axis.pixels - start) * inner - first, begin, count);
-    std::memset(to, 0, static_cast<size_t>(begin * row_bytes_));
-    if (end > begin) copy(line + (start * inner + first + begin) * bytes_, end - begin, to + begin * row_bytes_);
-    std::memset(to + end * row_bytes_, 0, static_cast<size_t>((count - end) * row_bytes_));
+    std::memset(to, 0, static_cast<size_t>(begin * c_.row_bytes));
+    if (end > begin) copy(line + (start * inner + first + begin) * c_.element_bytes, end - begin, to + begin * c_.row_bytes);
+    std::memset(to + end * c_.row_bytes, 0, static_cast<size_t>((count - end) * c_.row_bytes));
     return;
   }
   while (count > 0) {
     const int64_t part = std::min(count, inner - first % inner), pixel = axis.pixel(row_place, first / inner);
-    const char* const from = line + (pixel * axis.left + first % inner * c_.inner_terms.left) * bytes_;
+    const char* const from = line + (pixel * axis.left + first % inner * c_.inner_terms.left) * c_.element_bytes;
     if (pixel < 0)
-      std::memset(to, 0, static_cast<size_t>(part * row_bytes_));
+      std::memset(to, 0, static_cast<size_t>(part * c_.row_bytes));
     else
-      copy_(from, {0, c_.inner_terms.left * bytes_}, to, {0, row_bytes_}, 1, part);
-    first += part, count -= part, to += part * row_bytes_;
+      copy_(from, {0, c_.inner_terms.left * c_.element_bytes}, to, {0, c_.row_bytes}, 1, part);
+    first += part, count -= part, to += part * c_.row_bytes;
   }
 }
 
 void WindowRows::copy(const char* from, int64_t count, char* to) const {
-  copy_(from, {0, bytes_}, to, {0, row_bytes_}, 1, count);
+  copy_(from, {0, c_.element_bytes}, to, {0, c_.row_bytes}, 1, count);
 }
 
 }  // namespace lamina::cpu

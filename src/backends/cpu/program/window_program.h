@@ -1,0 +1,54 @@
+// Compiled convolutions as data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backends/cpu/program/product_calls.h"
+#include "kernels/window_axis.h"
+
+namespace lamina::cpu {
+
+// How the rows of a product are made or found (dispatch/window_rows.h), of a kernel::WindowedContraction.
+struct WindowRowsProgram {
+  kernel::WindowDim groups = {}, outer_rows = {}, inner_rows = {}, outer_terms = {}, inner_terms = {};
+  std::vector<kernel::WindowAxis> axes = {};
+  int64_t rows = 1;  // of a product; an entry of the batch has the next ones
+  ColumnGroups column_groups = {};
+  int64_t column_group_count = 0;
+  int64_t element_bytes = 0, row_bytes = 0;  // of an element of left, and of a row that is made
+  bool is_contiguous = false;                // a line without pads is contiguous in memory
+  bool finds_lines = false;                  // a part is a line, else the inner terms
+
+  template <typename Self, typename Visit>
+  static void for_each_field(Self& self, const Visit& visit) {
+    visit(self.groups), visit(self.outer_rows), visit(self.inner_rows), visit(self.outer_terms), visit(self.inner_terms);
+    visit(self.axes), visit(self.rows), visit(self.column_groups), visit(self.column_group_count);
+    visit(self.element_bytes), visit(self.row_bytes), visit(self.is_contiguous), visit(self.finds_lines);
+  }
+};
+
+// A convolution by a product.
+struct ConvolutionProgram {
+  size_t left = 0, right = 0, dst = 0;  // args
+  std::optional<size_t> bias = std::nullopt;
+  int64_t groups = 1, columns = 1;
+  bool is_matrix = false;  // dst is one dense matrix, whose columns are those of all groups
+  // The weights of all groups are copied to a matrix, if they are none: entries and strides in elements.
+  bool copies_weights = false;
+  int64_t weight_bytes = 0;  // of an element
+  int64_t group_stride = 0, column_stride = 0;
+  kernel::WindowDim outer_terms = {}, inner_terms = {};
+  std::vector<kernel::WindowAxis> axes = {};
+
+  template <typename Self, typename Visit>
+  static void for_each_field(Self& self, const Visit& visit) {
+    visit(self.left), visit(self.right), visit(self.dst), visit(self.bias), visit(self.groups), visit(self.columns);
+    visit(self.is_matrix), visit(self.copies_weights), visit(self.weight_bytes), visit(self.group_stride);
+    visit(self.column_stride), visit(self.outer_terms), visit(self.inner_terms), visit(self.axes);
+  }
+};
+
+}  // namespace lamina::cpu
