@@ -18,11 +18,17 @@ Dims strides_of(const Dims& extents) {
   return strides;
 }
 
-constexpr int64_t kMinPixels = 8, kMinChannels = 4;  // in a run that is worth transposing
+// Whether runs are long enough to be transposed faster than by oneDNN's copies. Floats have masked registers.
+bool are_long(const TransposedRuns& runs, int bits) {
+  constexpr int64_t kMinPixels = 8, kMinChannels = 4;
+  if (bits == 32) return runs.pixels >= kMinPixels && runs.channels >= kMinChannels;
+  return runs.pixels >= square_side(bits) && runs.channels >= square_side(bits);
+}
 
-// Strides are those of a dense block of `all`. Returns no runs if they would be short or elements do not have 32 bits.
+// Strides are those of a dense block of `all`. Returns no runs if they would be short or elements do not have 8, 16 or 32 bits.
 TransposedRuns runs_of(const AxesInOrder& tensor, const BlockExtents& block, const Dims& block_strides) {
-  TransposedRuns runs{block.present[1], tensor.strides[1], 1};
+  const int bits = bits_of(tensor.dtype);
+  TransposedRuns runs{bits, block.present[1], tensor.strides[1], 1};
   bool goes_on = true;
   size_t loop = 0;
   for (size_t axis = block.present.size(); axis-- > 0;) {
@@ -37,9 +43,8 @@ TransposedRuns runs_of(const AxesInOrder& tensor, const BlockExtents& block, con
       runs.block_strides[loop++] = block_strides[axis];
     }
   }
-  const bool suits = bits_of(tensor.dtype) == 32 && block.present[1] == block.all[1] && runs.pixels >= kMinPixels &&
-                     runs.channels >= kMinChannels;
-  return suits ? runs : TransposedRuns{};
+  const bool are_bytes = bits == 8 || bits == 16 || bits == 32;
+  return are_bytes && block.present[1] == block.all[1] && are_long(runs, bits) ? runs : TransposedRuns{};
 }
 
 }  // namespace
@@ -82,12 +87,12 @@ void DenseBlock::transpose_runs(void* part, void* block) const {
           const int64_t there = i * r.strides[0] + j * r.strides[1] + k * r.strides[2] + l * r.strides[3];
           const int64_t here =
               i * r.block_strides[0] + j * r.block_strides[1] + k * r.block_strides[2] + l * r.block_strides[3];
-          float* const run = static_cast<float*>(part) + there;
-          float* const pixels = static_cast<float*>(block) + here;
+          void* const run = offset(part, there * r.bits / 8);
+          void* const pixels = offset(block, here * r.bits / 8);
           if (way_ == Way::in)
-            transpose(run, r.channel_stride, pixels, r.channels, r.channels, r.pixels);
+            transpose(r.bits, run, r.channel_stride, pixels, r.channels, r.channels, r.pixels);
           else
-            transpose(pixels, r.channels, run, r.channel_stride, r.pixels, r.channels);
+            transpose(r.bits, pixels, r.channels, run, r.channel_stride, r.pixels, r.channels);
         }
 }
 

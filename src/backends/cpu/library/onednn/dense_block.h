@@ -22,8 +22,9 @@ struct BlockExtents {
   Dims all, present = all, before = Dims(all.size(), 0);
 };
 
-// A tensor of 32-bit elements with contiguous pixels and strided channels. Runs of pixels are transposed.
+// A tensor with contiguous pixels and strided channels. Runs of pixels are transposed.
 struct TransposedRuns {
+  int bits = 0;                                          // of an element: 8, 16 or 32
   int64_t channels = 0, channel_stride = 0, pixels = 0;  // per run; 0 pixels: there are no runs
   // The runs along the other axes, with their strides in the tensor and in the block.
   std::array<int64_t, 4> counts{1, 1, 1, 1}, strides{}, block_strides{};

@@ -1,34 +1,93 @@
 #include "backends/cpu/library/windows/transpose.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backends/cpu/host/host_transpose.h"
-#include "interface/element.h"
+#include "interface/status.h"
 
 namespace lamina::cpu {
 
 namespace {
 
-using Four = float __attribute__((vector_size(16)));
+template <typename Element>
+struct Matrix {
+  Element* at;
+  int64_t stride;  // of rows
+};
 
-Four loaded(const void* from, int64_t at) {
-  Four values;
-  std::memcpy(&values, static_cast<const float*>(from) + at, sizeof values);
-  return values;
+// A square whose rows are registers of 128 bits.
+template <typename Element>
+class Square {
+ public:
+  static constexpr int kSide = square_side(8 * sizeof(Element));
+
+  explicit Square(Matrix<const Element> from) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kSide; ++i) std::memcpy(&rows_[i], from.at + i * from.stride, sizeof rows_[i]);
+  }
+
+  void store(Matrix<Element> to) const {
+#pragma GCC unroll 16
+    for (int i = 0; i < kSide; ++i) std::memcpy(to.at + i * to.stride, &rows_[i], sizeof rows_[i]);
+  }
+
+  // Each step rotates the bits of an element's number, row then column, by one: after as many steps as a column has bits, rows
+  // and columns have changed places.
+  void transpose() {
+#pragma GCC unroll 4
+    for (int step = 1; step < kSide; step *= 2) interleave(std::make_integer_sequence<int, kSide>());
+  }
+
+ private:
+  using Row [[gnu::vector_size(16)]] = Element;
+
+  // Row i and row i + kSide / 2 become rows 2 i and 2 i + 1.
+  template <int... lane>
+  void interleave(std::integer_sequence<int, lane...>) {
+    constexpr int kHalf = kSide / 2;
+    Row next[kSide];
+#pragma GCC unroll 8
+    for (int i = 0; i < kHalf; ++i) {
+      const Row a = rows_[i], b = rows_[i + kHalf];
+      next[2 * i] = __builtin_shufflevector(a, b, (lane % 2 * kSide + lane / 2)...);
+      next[2 * i + 1] = __builtin_shufflevector(a, b, (lane % 2 * kSide + lane / 2 + kHalf)...);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kSide; ++i) rows_[i] = next[i];
+  }
+
+  Row rows_[kSide];
+};
+
+template <typename Element>
+void transpose_one_by_one(Matrix<const Element> from, Matrix<Element> to, int64_t rows, int64_t columns) {
+  for (int64_t column = 0; column < columns; ++column)
+    for (int64_t row = 0; row < rows; ++row)
+      std::memcpy(to.at + column * to.stride + row, from.at + row * from.stride + column, sizeof(Element));
 }
 
-void store(void* to, int64_t at, Four values) { std::memcpy(static_cast<float*>(to) + at, &values, sizeof values); }
+// The last squares of rows and columns end where the matrix ends, and so may overlap with the squares before.
+template <typename Element>
+void transpose_matrix(Matrix<const Element> from, Matrix<Element> to, int64_t rows, int64_t columns) {
+  constexpr int64_t kSide = Square<Element>::kSide;
+  if (rows < kSide || columns < kSide) return transpose_one_by_one(from, to, rows, columns);
+  for (int64_t first_column = 0; first_column < columns; first_column += kSide) {
+    const int64_t column = std::min(first_column, columns - kSide);
+    for (int64_t first_row = 0; first_row < rows; first_row += kSide) {
+      const int64_t row = std::min(first_row, rows - kSide);
+      Square<Element> square({from.at + row * from.stride + column, from.stride});
+      square.transpose();
+      square.store({to.at + column * to.stride + row, to.stride});
+    }
+  }
+}
 
-// Four rows of four columns.
-void transpose_block(const void* from, int64_t from_at, int64_t from_stride, void* to, int64_t to_at, int64_t to_stride) {
-  const Four a = loaded(from, from_at), b = loaded(from, from_at + from_stride);
-  const Four c = loaded(from, from_at + 2 * from_stride), d = loaded(from, from_at + 3 * from_stride);
-  const Four ab01 = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab23 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  const Four cd01 = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd23 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  store(to, to_at, __builtin_shufflevector(ab01, cd01, 0, 1, 4, 5));
-  store(to, to_at + to_stride, __builtin_shufflevector(ab01, cd01, 2, 3, 6, 7));
-  store(to, to_at + 2 * to_stride, __builtin_shufflevector(ab23, cd23, 0, 1, 4, 5));
-  store(to, to_at + 3 * to_stride, __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7));
+template <typename Element>
+void transpose_elements(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  transpose_matrix<Element>({static_cast<const Element*>(from), from_stride}, {static_cast<Element*>(to), to_stride}, rows,
+                            columns);
 }
 
 }  // namespace
@@ -37,13 +96,16 @@ void transpose(const void* from, int64_t from_stride, void* to, int64_t to_strid
   if (host::has_16x16_transpose())
     return host::transpose_16x16_blocks(static_cast<const float*>(from), from_stride, static_cast<float*>(to), to_stride, rows,
                                         columns);
-  const int64_t square_rows = rows / 4 * 4, square_columns = columns / 4 * 4;
-  for (int64_t column = 0; column < square_columns; column += 4)
-    for (int64_t row = 0; row < square_rows; row += 4)
-      transpose_block(from, row * from_stride + column, from_stride, to, column * to_stride + row, to_stride);
-  for (int64_t column = 0; column < columns; ++column)
-    for (int64_t row = column < square_columns ? square_rows : 0; row < rows; ++row)
-      store_element(to, column * to_stride + row, load_element<float>(from, row * from_stride + column));
+  transpose_elements<uint32_t>(from, from_stride, to, to_stride, rows, columns);
+}
+
+void transpose(int bits, const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  switch (bits) {
+    case 8: return transpose_elements<uint8_t>(from, from_stride, to, to_stride, rows, columns);
+    case 16: return transpose_elements<uint16_t>(from, from_stride, to, to_stride, rows, columns);
+    case 32: return transpose(from, from_stride, to, to_stride, rows, columns);
+    default: LAMINA_CHECK(false, "elements of 8, 16 or 32 bits are transposed");
+  }
 }
 
 }  // namespace lamina::cpu
