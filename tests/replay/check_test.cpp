@@ -72,7 +72,7 @@ TEST(Check, SeesAnErrorOfAFewUnitsInTheLastPlace) {
   EXPECT_FALSE(result.good);
   EXPECT_EQ(result.failed, 1);
   EXPECT_EQ(result.worst.at, (Dims{1, 6}));
-  EXPECT_THAT(result.text(), HasSubstr("WRONG, 1 of 528"));
+  EXPECT_THAT(result.text(), HasSubstr("1 of 528 elements are WRONG"));
 }
 
 // The sum of some six hundred numbers of both signs in f32: it may be small, but its error scales with the summands.
@@ -198,7 +198,7 @@ TEST(Check, WantsTheVeryNumberOfOpsThatRoundNothing) {
   for (const auto& result : {with_one_off(OpKind::Less, f32, DataType::boolean), with_one_off(OpKind::Maximum, f32, f32),
                              with_one_off(OpKind::Add, s32, s32), with_one_off(OpKind::Equal, s32, DataType::boolean)}) {
     EXPECT_FALSE(result.good);
-    EXPECT_THAT(result.text(), HasSubstr("WRONG, 1 of 4096"));
+    EXPECT_THAT(result.text(), HasSubstr("1 of 4096 elements are WRONG"));
   }
 }
 
@@ -291,7 +291,7 @@ TEST(Check, TakesEitherSideOfATieInEachElement) {
   }
   EXPECT_TRUE(run.check().good) << run.check().text();
   for (int64_t i = 0; i < 4; ++i) run.outputs[0]->store(i, 120);
-  EXPECT_THAT(run.check().text(), HasSubstr("WRONG, 4 of 2000"));
+  EXPECT_THAT(run.check().text(), HasSubstr("4 of 2000 elements are WRONG"));
 }
 
 // The differences are what rounding errors leave of 0.
@@ -340,7 +340,7 @@ TEST(Check, JudgesEachElementByHowFarItsOwnInputsMoveIt) {
   run.outputs[0]->store(7, 0.9);
   const CheckResult result = run.check();
   EXPECT_FALSE(result.good);
-  EXPECT_THAT(result.text(), HasSubstr("WRONG, 2 of 64"));
+  EXPECT_THAT(result.text(), HasSubstr("2 of 64 elements are WRONG"));
 }
 
 }  // namespace

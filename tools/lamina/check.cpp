@@ -1,11 +1,13 @@
 #include "lamina/check.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/reference/run.h"
 #include "interface/number_text.h"
 #include "interface/status.h"
 #include "lamina/disturbed_runs.h"
+#include "lamina/lines.h"
 #include "lamina/tensor_check.h"
 #include "lamina/tolerance.h"
 
@@ -93,11 +95,14 @@ void merge(CheckResult& total, const CheckResult& part) {
 
 std::string CheckResult::text() const {
   if (elements == 0) return "ok, nothing to compare";
-  const std::string place = join("error ", general_text(worst.error, 2), " (", general_text(worst.of_allowed, 2),
-                                 " of allowed) at tensor ", worst.tensor_id, ' ', describe(worst.at));
+  const double magnitude = std::abs(worst.expected);
+  const bool is_relative = magnitude > 0 && std::isfinite(magnitude) && std::isfinite(worst.error);
+  const std::string place =
+      join(is_relative ? "relative error " : "error ", general_text(is_relative ? worst.error / magnitude : worst.error, 2),
+           ", ", share_of_allowed(worst.of_allowed), " of the allowed, at tensor ", worst.tensor_id, ' ', describe(worst.at));
   const std::string beyond = left_out > 0 ? join(", ", left_out, " that depend on values beyond the range of their types") : "";
-  if (good) return join("ok, worst ", place, forgiven > 0 ? join(", ", forgiven, " near a jump") : "", beyond);
-  return join("WRONG, ", failed, " of ", elements, ", worst ", place, ": ", general_text(worst.given, 9), ", expected ",
+  if (good) return join("worst ", place, forgiven > 0 ? join(", ", forgiven, " near a jump") : "", beyond);
+  return join(failed, " of ", elements, " elements are WRONG, worst ", place, ": ", general_text(worst.given, 9), ", expected ",
               general_text(worst.expected, 9));
 }
 

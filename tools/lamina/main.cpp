@@ -3,15 +3,20 @@
 #include <omp.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "backends/exported_model.h"
 #include "interface/status.h"
+#include "lamina/command_texts.h"
 #include "lamina/escaped.h"
 #include "lamina/explain.h"
 #include "lamina/export.h"
 #include "lamina/files.h"
+#include "lamina/lines.h"
 #include "lamina/load.h"
 #include "lamina/ops.h"
 #include "lamina/overrides.h"
@@ -83,6 +88,7 @@ void add_replay(CLI::App& app, ReplayOptions& options) {
   add_engine(command, options.engine, options.device, options.policy);
   command.add_flag("--check", options.check, "compare every output with the reference engine");
   command.add_flag("--bench", options.bench, "time every partition");
+  command.add_flag("--wide", options.wide, "all columns, whole names and details, in lines as long as they need");
   command.add_option("--in", options.in_folder, "read ID.npy for graph inputs (DIR/NAME/ID.npy with several files)");
   command.add_option("--out", options.out_folder, "write ID.npy for graph outputs (DIR/NAME/ID.npy with several files)");
   command.add_option("--report", options.report_file, "write the results as JSON");
@@ -162,6 +168,35 @@ void add_export(CLI::App& app, ExportCommand& command) {
   add_overrides(subcommand, command.overrides);
 }
 
+void add_completion(CLI::App& app, std::string& what) {
+  app.add_subcommand("completion", "print the completion of a shell, or the manual page")
+      ->add_option("KIND", what, "bash, zsh, fish, or man")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish", "man"}));
+}
+
+void print_completion(const CLI::App& app, const std::string& what) {
+  using namespace lamina::driver;
+  std::cout << (what == "bash"   ? bash_completion(app)
+                : what == "zsh"  ? zsh_completion(app)
+                : what == "fish" ? fish_completion(app)
+                                 : man_page(app));
+}
+
+// A word in the place of a subcommand that is none: CLI11 would only miss a subcommand.
+void require_known_subcommand(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || *argv[1] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
+  const std::string nearest = lamina::driver::nearest(argv[1], names);
+  throw lamina::Error(
+      lamina::Status::invalid_arguments,
+      lamina::join("lamina: there is no subcommand '", argv[1], "'",
+                   nearest.empty() ? "; `lamina --help` lists them" : lamina::join("; did you mean '", nearest, "'?")));
+}
+
 int run(int argc, char** argv) {
   CLI::App app("lamina: replay, explain and draw graphs of deep-learning operations", "lamina");
   app.require_subcommand(1);
@@ -180,6 +215,9 @@ int run(int argc, char** argv) {
   ExportCommand export_command;
   add_export(app, export_command);
   app.add_subcommand("ops", "the op schemas")->add_option("KIND", kind, "an op kind; prints its whole schema");
+  std::string completion;
+  add_completion(app, completion);
+  require_known_subcommand(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -197,6 +235,10 @@ int run(int argc, char** argv) {
   export_command.overrides = split(export_command.overrides);
   if (app.got_subcommand("export")) return lamina::driver::export_graph(export_command);
   if (app.got_subcommand("profile")) return lamina::driver::profile(profile_options);
+  if (app.got_subcommand("completion")) {
+    print_completion(app, completion);
+    return 0;
+  }
   lamina::driver::print_ops(std::cout, kind);
   return 0;
 }

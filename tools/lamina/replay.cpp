@@ -18,6 +18,7 @@
 #include "lamina/load.h"
 #include "lamina/npy.h"
 #include "lamina/report.h"
+#include "lamina/report_table.h"
 #include "passes/pipeline.h"
 
 namespace lamina::driver {
@@ -331,7 +332,7 @@ int replay(const ReplayOptions& options) {
     });
   output_files.commit();
   print_warnings(reports);
-  print_table(std::cout, reports, true);
+  print_table(std::cout, reports, options.wide);
   print_summary(reports);
   return std::all_of(reports.begin(), reports.end(), [](const FileReport& report) { return report.good(); }) ? 0 : 1;
 }

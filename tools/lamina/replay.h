@@ -15,6 +15,7 @@ struct ReplayOptions {
   std::string policy = "fusion";
   bool check = false;
   bool bench = false;
+  bool wide = false;  // the table
   bool allow_reference = false;
   std::string in_folder, out_folder, report_file, source_folder;
   int threads = 0;  // 0: OpenMP's default

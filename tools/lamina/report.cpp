@@ -14,77 +14,6 @@ std::optional<double> bandwidth(int64_t bytes, std::optional<double> microsecond
   return static_cast<double>(bytes) / (*microseconds * 1e3);
 }
 
-std::string fixed(std::optional<double> value, int digits) { return value ? fixed_text(*value, digits) : "-"; }
-
-// ---- the table
-
-using Row = std::vector<std::string>;
-
-// The first two columns and the last are text, the others are numbers.
-void print_rows(std::ostream& out, const std::vector<Row>& rows) {
-  std::vector<size_t> widths(rows.front().size(), 0);
-  for (const Row& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - row[i].size(), ' ');
-      const bool text = i <= 1 || i + 1 == row.size();
-      if (i > 0) out << "  ";
-      out << (text ? "" : padding) << row[i] << (text && i + 1 < row.size() ? padding : "");
-    }
-    out << '\n';
-  }
-}
-
-std::string outcome(const std::optional<CheckResult>& check) { return check ? check->text() : "ran, not checked"; }
-
-Row file_row(const FileReport& file) {
-  std::string verdict = outcome(file.check());
-  bool on_reference = false;
-  for (const PartitionReport& partition : file.partitions) {
-    on_reference = on_reference || partition.backend == "reference";
-    if (!partition.problem.empty()) verdict = "UNSUPPORTED, " + partition.problem;
-  }
-  const bool mixed = on_reference && std::any_of(file.partitions.begin(), file.partitions.end(),
-                                                 [](const PartitionReport& p) { return p.backend != "reference"; });
-  if (mixed) verdict += " (partly on the reference backend)";
-  return {file.file,
-          file.engine,
-          std::to_string(file.op_count),
-          std::to_string(file.partitions.size()),
-          std::to_string(file.kernel_count()),
-          fixed(file.compile_ms(), 2),
-          fixed(file.cached_compile_ms(), 4),
-          fixed(file.median_us(), 1),
-          fixed(file.gigabytes_per_second(), 2),
-          verdict};
-}
-
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
-
-Row partition_row(const PartitionReport& partition) {
-  const std::string name = "  " + std::to_string(partition.id) + ": " + joined(partition.kinds, " + ");
-  std::string verdict = partition.backend.empty() ? "not run" : outcome(partition.check);
-  if (!partition.problem.empty()) verdict = "UNSUPPORTED, " + partition.problem;
-  if (partition.backend == "reference") verdict += " (reference backend)";
-  return {name,
-          partition.backend,
-          std::to_string(partition.ops.size()),
-          "",
-          std::to_string(partition.kernels.size()),
-          fixed(partition.compile_ms, 2),
-          fixed(partition.cached_compile_ms, 4),
-          fixed(partition.median_us, 1),
-          fixed(partition.gigabytes_per_second(), 2),
-          verdict};
-}
-
-// ---- JSON
-
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -267,20 +196,10 @@ std::optional<CheckResult> FileReport::check() const {
   return total;
 }
 
-void print_table(std::ostream& out, const std::vector<FileReport>& files, bool partitions) {
-  std::vector<Row> rows = {
-      {"file", "engine", "ops", "partitions", "kernels", "compile ms", "cached ms", "median us", "GB/s", "verdict"}};
-  for (const FileReport& file : files) {
-    rows.push_back(file_row(file));
-    if (partitions && file.partitions.size() > 1)
-      for (const PartitionReport& partition : file.partitions) rows.push_back(partition_row(partition));
-  }
-  print_rows(out, rows);
-}
-
 void write_report(std::ostream& out, const std::vector<FileReport>& files, const RunSettings& settings) {
   Object report("");
-  report.member("engine", quoted(settings.engine))
+  report.member("schema", std::to_string(kReportSchema))
+      .member("engine", quoted(settings.engine))
       .member("policy", quoted(settings.policy))
       .member("threads", std::to_string(settings.threads))
       .member("seed", std::to_string(settings.seed))

@@ -1,4 +1,4 @@
-// The results of a replay, and their two output formats: a table for people, JSON for programs.
+// The results of a replay, and their JSON for programs. report_table.h prints them for people.
 #pragma once
 
 #include <iosfwd>
@@ -55,8 +55,9 @@ struct RunSettings {
   uint64_t seed = 0;
 };
 
-// One row per file; with `partitions` also one per partition, for files that have several.
-void print_table(std::ostream& out, const std::vector<FileReport>& files, bool partitions);
+// The version of the JSON, which docs/report.schema.json describes. It changes when a member is removed or gets another
+// meaning.
+inline constexpr int kReportSchema = 1;
 
 void write_report(std::ostream& out, const std::vector<FileReport>& files, const RunSettings& settings);
 

@@ -1,0 +1,57 @@
+#include "lamina/lines.h"
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+#include "interface/number_text.h"
+
+namespace lamina::driver {
+
+std::string without_middle(const std::string& text, size_t width) {
+  constexpr size_t kDots = 3;
+  if (text.size() <= width) return text;
+  const size_t start = (width - kDots) / 3, end = width - kDots - start;  // names differ at their ends
+  return text.substr(0, start) + "..." + text.substr(text.size() - end);
+}
+
+std::string wrapped(const std::string& text, const std::string& indent) {
+  std::istringstream words(text);
+  std::string result, line = indent, word;
+  while (words >> word) {
+    const bool is_first = line.size() == indent.size();
+    if (!is_first && line.size() + 1 + word.size() > kLineWidth) {
+      result += line + '\n';
+      line = indent + word;
+    } else {
+      line += (is_first ? "" : " ") + word;
+    }
+  }
+  return result + line + '\n';
+}
+
+std::string share_of_allowed(double of_allowed) {
+  constexpr double kMost = 1000;
+  if (!(of_allowed <= kMost)) return "over 1000x";  // also of a NaN
+  return of_allowed <= 1 ? fixed_text(of_allowed * 100, of_allowed < 0.01 ? 1 : 0) + "%" : general_text(of_allowed, 2) + "x";
+}
+
+// Of neighbours that changed places, one edit.
+size_t edits(const std::string& a, const std::string& b) {
+  std::vector<std::vector<size_t>> least(a.size() + 1, std::vector<size_t>(b.size() + 1, 0));
+  for (size_t i = 0; i <= a.size(); ++i) {
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        least[i][j] = i + j;
+        continue;
+      }
+      const size_t changed = least[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      least[i][j] = std::min({changed, least[i - 1][j] + 1, least[i][j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        least[i][j] = std::min(least[i][j], least[i - 2][j - 2] + 1);
+    }
+  }
+  return least[a.size()][b.size()];
+}
+
+}  // namespace lamina::driver
