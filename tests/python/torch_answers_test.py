@@ -237,6 +237,15 @@ def test_one_warning_however_often_sizes_are_compiled_anew():
     assert len(told_of(lambda x: torch.digamma(F.gelu(x)), *(torch.randn(rows, 8) for rows in range(3, 8)))) == 1
 
 
+def test_one_warning_of_one_line_for_forward_and_backward():
+    x = torch.randn(3, 8, requires_grad=True)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        compiled(lambda x: torch.digamma(F.gelu(x)) + torch.lgamma(x.abs()))(x).sum().backward()
+    text, = [str(w.message) for w in told if w.category is lamina.torch.FallbackWarning]
+    assert "in forward, left to PyTorch: 1 x aten.digamma.default (no rule)" in text and "\n" not in text, text
+
+
 class OwnProduct(nn.Module):
     """Rounds its product to 16 bits; the backward pass may compute that again."""
 

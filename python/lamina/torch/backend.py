@@ -20,7 +20,6 @@ from typing import Any, Callable, Optional
 import torch
 from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
 from torch._inductor import list_mode_options
-from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import CompileContext, TracingContext
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
@@ -29,6 +28,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from lamina._errors import Error
 from lamina.torch import emit as _emit
+from lamina.torch.decompositions import all_decompositions
 from lamina.torch.int4 import unpack_int4
 from lamina.torch.lowering import lower
 from lamina.torch.report import GraphReport, NodeReport, is_floating, report_of
@@ -79,9 +79,9 @@ class Options:
 
 @functools.cache
 def decompositions() -> dict:
-    """The core ATen decompositions, except of ops that lamina, or torch itself, runs better as one op. torch takes 0.3 s to list
-    them."""
-    return {op: rule for op, rule in core_aten_decompositions().items() if _base(op) not in KEPT_WHOLE}
+    """Decompositions (decompositions.py), except of ops that lamina, or torch itself, runs better as one op. torch takes 0.3 s to
+    list them."""
+    return all_decompositions(lambda op: _base(op) in KEPT_WHOLE)
 
 
 def _base(op: Any) -> str:
@@ -193,22 +193,23 @@ def _tell(report: GraphReport, options: Options) -> None:
     if options.require is not None and report.share < options.require:
         raise Error(f"{report.summary()}; required is {options.require:.2%} of the nodes that compute floats", "unimplemented")
     if options.warn and options.reports is None and report.share < 1:
-        text = report.summary(f"a graph of {report.name.split('_')[0]}")
-        if _is_new(text, options.compile_id):
-            warnings.warn(text, FallbackWarning, stacklevel=2)
+        if _is_new(report.name.split("_")[0], options.compile_id):
+            warnings.warn(report.warning(), FallbackWarning, stacklevel=2)
 
 
-_warned: dict = {}  # (frame id, text) -> number of the frame's compilation that issued the warning
+_warned: dict = {}  # frame id -> (number of the frame's compilation, phase) that issued the warning
 
 
-def _is_new(text: str, current: Any) -> bool:
-    """Whether this text is new for the frame: false if an earlier compilation of it, for other sizes, issued the warning."""
+def _is_new(phase: str, current: Any) -> bool:
+    """Whether no other graph of the frame issued a warning: not the forward graph before the backward one, nor an earlier
+    compilation for other sizes."""
     if current is None or current.frame_id is None:
         return True
-    before = _warned.get((current.frame_id, text))
-    if before is not None and before < current.frame_compile_id:
+    now = (current.frame_compile_id, phase)
+    before = _warned.setdefault(current.frame_id, now)
+    if before[0] < now[0] or (before[0] == now[0] and before[1] != phase):
         return False
-    _warned[current.frame_id, text] = current.frame_compile_id  # after a reset, numbers restart and ids denote other frames
+    _warned[current.frame_id] = now  # after a reset, numbers restart and ids denote other frames
     return True
 
 

@@ -14,6 +14,8 @@ import torch
 from lamina.explanation import Explanation, framed
 from lamina.torch.nodes import VIEWS, base_of, draws, name_of
 
+KINDS_IN_A_WARNING = 3
+
 
 @dataclass
 class NodeReport:
@@ -54,6 +56,15 @@ class GraphReport:
         if left:
             text += "; left to PyTorch: " + ", ".join(f"{count} x {op} ({reason})" for (op, reason), count in left.most_common())
         return text
+
+    def warning(self) -> str:
+        """Returns a line about the nodes with floats that are left to PyTorch: the most frequent kinds."""
+        floating = [node for node in self.nodes if node.floating]
+        left = collections.Counter((node.op, node.reason) for node in floating if not node.carried).most_common()
+        kinds = ", ".join(f"{count} x {op} ({reason})" for (op, reason), count in left[:KINDS_IN_A_WARNING])
+        more = f" and {len(left) - KINDS_IN_A_WARNING} other kinds" if len(left) > KINDS_IN_A_WARNING else ""
+        return (f"lamina runs {sum(node.carried for node in floating)} of {len(floating)} nodes that compute floats ({self.share:.1%}) in "
+                f"{self.name.split('_')[0]}, left to PyTorch: {kinds}{more}; lamina.torch.explain lists all")
 
     def weights(self) -> list:
         """Returns a WeightReport for each weight of products that is an input of the graph."""

@@ -51,7 +51,9 @@ class Unary:
 
 def operand(l: Lowering, given: Any, dtype: str) -> Any:
     """Returns an operand of arithmetic; as in torch, a number is not rounded to 16 bits."""
-    return l.constant(float(given), wide_type(dtype)) if isinstance(given, (bool, int, float)) else l.tensor(given, dtype)
+    if not isinstance(given, (bool, int, float)):
+        return l.tensor(given, dtype)
+    return l.constant(float(given) if dtype in FLOATS else int(given), wide_type(dtype))
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,12 @@ class Binary:
     constant: Optional[float] = None  # the second operand, if torch's op has none
 
     def __call__(self, l: Lowering, a: Args) -> Any:
-        dtype = result_type(a)
-        if getattr(a, "rounding_mode", None) is not None:
-            raise Refused(f"rounding_mode {a.rounding_mode}")
+        dtype = dtype_of(value_of(a))
         left = l.tensor(a.self, dtype)
+        if dtype == "boolean" and self.kind == "Multiply" and isinstance(a.other, Node):
+            return full(l, l.op("LogicalAnd", [left, l.tensor(a.other, dtype)]), a)
+        if dtype == "boolean":
+            raise Refused("arithmetic of booleans")
         other = a.other if self.constant is None else self.constant
         alpha = getattr(a, "alpha", 1)
         if isinstance(other, (bool, int, float)):
@@ -73,7 +77,7 @@ class Binary:
             right = l.tensor(other, dtype)
         else:
             wide = wide_type(dtype)
-            right = l.op("Multiply", [l.tensor(other, dtype), l.constant(float(alpha), wide)], dtype=wide)
+            right = l.op("Multiply", [l.tensor(other, dtype), operand(l, alpha, dtype)], dtype=wide)
         made = l.op(self.kind, [right, left] if self.swapped else [left, right], dtype=dtype)
         return full(l, made, a)
 
@@ -173,8 +177,16 @@ def clamp(l: Lowering, a: Args) -> Any:
     high = getattr(a, "max", getattr(a, "max_val", None))
     if isinstance(low, Node) or isinstance(high, Node):
         raise Refused("a bound that is not a number")
+    if dtype_of(a.value) not in FLOATS:
+        return clamped_integers(l, l.tensor(a.self, dtype_of(a.value)), low, high)
     low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
     return l.op("Clamp", [l.tensor(a.self, result_type(a))], min=low, max=high)
+
+
+def clamped_integers(l: Lowering, made: Any, low: Any, high: Any) -> Any:
+    for kind, bound in (("Maximum", low), ("Minimum", high)):
+        made = made if bound is None else l.op(kind, [made, l.constant(int(bound), made.dtype)])
+    return made
 
 
 def clamp_between(l: Lowering, a: Args) -> Any:
@@ -189,7 +201,7 @@ def between(l: Lowering, made: Any, low: Any, high: Any) -> Any:
 
 
 def select(l: Lowering, a: Args) -> Any:
-    dtype, condition = result_type(a), l.tensor(a.condition)
+    dtype, condition = dtype_of(a.value), l.tensor(a.condition)
     if condition.dtype != "boolean":
         raise Refused(f"a condition of {condition.dtype}")
     sides, shape = [l.tensor(a.self, dtype), l.tensor(a.other, dtype)], [int(n) for n in a.value.shape]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
+import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
 
@@ -166,6 +167,22 @@ def roll(l: Lowering, a: Args) -> Any:
             cut = extent - shift % extent
             made = joined(l, [sliced(l, made, axis, cut, extent), sliced(l, made, axis, 0, cut)], axis)
     return owned(l, l.reshape(made, a.value.shape))
+
+
+def flip(l: Lowering, a: Args) -> Any:
+    """Reverses axes: a look-up by constant indices for each."""
+    made = l.tensor(a.self)
+    for axis in (dim % max(len(made.shape), 1) for dim in a.dims):
+        extent = made.shape[axis] if made.shape else 1
+        if extent > 1:
+            made = l.op("Gather", [made, backwards(l, extent)], axis=axis)
+    return owned(l, made)
+
+
+def backwards(l: Lowering, extent: int) -> Any:
+    """The indices from the last to the first."""
+    with unset_fake_temporarily():
+        return l.known_tensor(f"lamina_backwards_{extent}", torch.arange(extent - 1, -1, -1, dtype=torch.int32))
 
 
 def padded(l: Lowering, a: Args) -> Any:

@@ -63,11 +63,11 @@ def native_layer_norm(l: Lowering, a: Args) -> Any:
     axis = len(a.value[0].shape) - len(a.normalized_shape)
     if a.eps <= 0:
         given = [None if t is None else l.parameter(t, dtype_of(t.meta["val"])) for t in (a.weight, a.bias)]
-        return by_single_ops(l, a, l.tensor(a.input, dtype), axis, given)
+        return by_single_ops(l, a, l.parameter(a.input, dtype), axis, given)
     stats = bool(l.used(a.node) & {1, 2})
     affine = a.weight is not None and a.bias is not None
     kept = parameter_type(dtype, a.weight, a.bias)
-    inputs = [l.tensor(a.input, dtype)]
+    inputs = [l.parameter(a.input, dtype)]
     if affine:
         inputs += [l.parameter(a.weight, kept), l.parameter(a.bias, kept)]
     made = as_tuple(l.op("LayerNorm", inputs, begin_norm_axis=axis, epsilon=float(a.eps), use_affine=affine, keep_stats=stats, stats_kind="rstd"))
@@ -83,12 +83,12 @@ def kept_statistics(l: Lowering, a: Args, dtype: str, shape: list) -> Optional[l
     """Returns the saved mean and rstd. Returns None for 16-bit types, whose saved statistics are rounded: the op computes
     them again, unless it does not support epsilon."""
     if dtype not in NARROW:
-        return [l.reshape(l.tensor(t, dtype), shape) for t in (a.mean, a.rstd)]
+        return [l.reshape(l.parameter(t, dtype), shape) for t in (a.mean, a.rstd)]
     epsilon = a.node.meta.get("lamina_epsilon")
     if epsilon is None or epsilon > 0:
         return None
     rest = a.input.meta["val"].numel() // math.prod(shape)
-    _, *statistics = moments(l, l.reshape(l.tensor(a.input, dtype), [*shape, rest]), len(shape), float(epsilon))
+    _, *statistics = moments(l, l.reshape(l.parameter(a.input, dtype), [*shape, rest]), len(shape), float(epsilon))
     return [l.reshape(t, shape) for t in statistics]
 
 
@@ -107,7 +107,7 @@ def native_layer_norm_backward(l: Lowering, a: Args) -> Any:
     axis = len(shape) - len(a.normalized_shape)
     statistics = kept_statistics(l, a, dtype, shape[:axis])
     gamma = gamma_of(l, a, dtype, shape[axis:])
-    inputs = [l.tensor(a.input, dtype), l.tensor(a.grad_out, dtype), *(statistics or ()), *([] if gamma is None else [gamma])]
+    inputs = [l.parameter(a.input, dtype), l.parameter(a.grad_out, dtype), *(statistics or ()), *([] if gamma is None else [gamma])]
     mask = list(a.output_mask)
     mask[1] = mask[1] and a.weight is not None
     settings = dict(begin_norm_axis=axis, **statistics_settings(a, statistics))
@@ -135,11 +135,11 @@ def native_group_norm(l: Lowering, a: Args) -> Any:
         column = [int(a.C), *[1] * (len(a.value[0].shape) - 2)]
         given = [None if t is None else l.reshape(l.parameter(t, dtype_of(t.meta["val"])), column) for t in (a.weight, a.bias)]
         rows = [int(a.N), int(a.group), a.value[0].numel() // max(1, int(a.N) * int(a.group))]
-        return by_single_ops(l, a, l.reshape(l.tensor(a.input, dtype), rows), 2, given)
+        return by_single_ops(l, a, l.reshape(l.parameter(a.input, dtype), rows), 2, given)
     stats = bool(l.used(a.node) & {1, 2})
     affine = a.weight is not None or a.bias is not None
     kept = parameter_type(dtype, a.weight, a.bias)
-    inputs = [l.tensor(a.input, dtype)]
+    inputs = [l.parameter(a.input, dtype)]
     if affine:
         for node, value in ((a.weight, 1.0), (a.bias, 0.0)):
             inputs.append(l.filled(value, [a.C], kept) if node is None else l.parameter(node, kept))
@@ -154,7 +154,7 @@ def native_group_norm_backward(l: Lowering, a: Args) -> Any:
         return nothing(l, a)
     statistics = kept_statistics(l, a, dtype, [int(a.N), int(a.group)])
     gamma = gamma_of(l, a, dtype, [int(a.C)])
-    inputs = [l.tensor(a.input, dtype), l.tensor(a.grad_out, dtype), *(statistics or ()), *([] if gamma is None else [gamma])]
+    inputs = [l.parameter(a.input, dtype), l.parameter(a.grad_out, dtype), *(statistics or ()), *([] if gamma is None else [gamma])]
     mask = list(a.output_mask)
     mask[1] = mask[1] and a.weight is not None
     settings = dict(groups=a.group, data_format="NCX", **statistics_settings(a, statistics))
@@ -177,7 +177,7 @@ def batch_norm_parameters(l: Lowering, a: Args, dtype: str, *statistics: Any) ->
 
 def batch_norm_inference(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
-    inputs = [l.tensor(a.input, dtype), *batch_norm_parameters(l, a, dtype, a.running_mean, a.running_var)]
+    inputs = [l.parameter(a.input, dtype), *batch_norm_parameters(l, a, dtype, a.running_mean, a.running_var)]
     return [l.op("BatchNormInference", inputs, epsilon=float(a.eps), data_format="NCX"), *[None] * (len(a.value) - 1)]
 
 
@@ -192,7 +192,7 @@ def batch_norm(l: Lowering, a: Args) -> Any:
     if count < 2:
         raise Refused("a batch with one value per channel")
     gamma, beta, mean, variance = batch_norm_parameters(l, a, dtype, a.running_mean, a.running_var)
-    made = l.op("BatchNormForwardTraining", [l.tensor(a.input, dtype), mean, variance, gamma, beta], epsilon=float(a.eps), momentum=0.0,
+    made = l.op("BatchNormForwardTraining", [l.parameter(a.input, dtype), mean, variance, gamma, beta], epsilon=float(a.eps), momentum=0.0,
                 data_format="NCX")
     dst, _, _, batch_mean, batch_variance = made
     kept = batch_variance.dtype
@@ -210,7 +210,7 @@ def batch_norm_without_statistics(l: Lowering, a: Args) -> Any:
     """Batch norm without running statistics: returns the output, and the batch's mean and rstd."""
     dtype = result_type(a)
     gamma, beta, mean, variance = batch_norm_parameters(l, a, dtype, None, None)
-    dst, _, _, batch_mean, batch_variance = l.op("BatchNormForwardTraining", [l.tensor(a.input, dtype), mean, variance, gamma, beta],
+    dst, _, _, batch_mean, batch_variance = l.op("BatchNormForwardTraining", [l.parameter(a.input, dtype), mean, variance, gamma, beta],
                                                  epsilon=float(a.eps), momentum=0.0, data_format="NCX")
     rstd = l.op("Pow", [l.op("Add", [batch_variance, l.constant(float(a.eps), batch_variance.dtype)])], beta=-0.5)
     return as_torch_has_them(l, [dst, batch_mean, rstd], a.value)
@@ -222,7 +222,7 @@ def batch_norm_backward(l: Lowering, a: Args) -> Any:
     kept = parameter_type(dtype, *(t for t in (a.weight, *statistics) if t is not None))
     channels = [int(a.input.meta["val"].shape[1])]
     gamma = l.filled(1.0, channels, kept) if a.weight is None else l.parameter(a.weight, kept)
-    source, grad, mean, scale = l.tensor(a.input, dtype), l.tensor(a.grad_out, dtype), *(l.parameter(t, kept) for t in statistics)
+    source, grad, mean, scale = l.parameter(a.input, dtype), l.parameter(a.grad_out, dtype), *(l.parameter(t, kept) for t in statistics)
     if not a.train:
         return as_torch_has_them(l, gradients_beside_running_statistics(l, a, source, grad, mean, scale, gamma), a.value)
     made = l.op("BatchNormTrainingBackward", [source, grad, mean, scale, gamma], outputs=(True, *a.output_mask[1:]), epsilon=float(a.eps),
@@ -248,7 +248,7 @@ def gradients_beside_running_statistics(l: Lowering, a: Args, source: Any, grad:
 
 def rms_norm(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
-    inputs = [l.tensor(a.x, dtype)] + ([] if a.weight is None else [l.parameter(a.weight, parameter_type(dtype, a.weight))])
+    inputs = [l.parameter(a.x, dtype)] + ([] if a.weight is None else [l.parameter(a.weight, parameter_type(dtype, a.weight))])
     return l.op("RMSNorm", inputs, begin_norm_axis=len(a.value.shape) - a.dims, epsilon=float(a.eps))
 
 
@@ -261,6 +261,20 @@ def rms_norm_backward(l: Lowering, a: Args) -> Any:
         gamma = l.filled(1.0, a.value[0].shape[axis:], "f64" if dtype == "f64" else "f32")
     else:
         gamma = l.parameter(a.weight, parameter_type(dtype, a.weight))
-    made = l.op("RMSNormBackward", [l.tensor(a.x, dtype), l.tensor(a.grad, dtype), gamma], outputs=(True, a.weight is not None),
+    made = l.op("RMSNormBackward", [l.parameter(a.x, dtype), l.parameter(a.grad, dtype), gamma], outputs=(True, a.weight is not None),
                 begin_norm_axis=axis, epsilon=float(a.eps))
     return as_torch_has_them(l, made, a.value)
+
+
+def weight_norm_backward(l: Lowering, a: Args) -> list:
+    """Gradients of v and g in w = g * v / |v|, whose norm is over all axes but a.dim: with the sum s of grad * v and the norm n,
+    dg = s / n and dv = g / n * (grad - v * s / n^2)."""
+    dtype = result_type(a)
+    wide = wide_type(dtype)
+    grad, v, g, n = (l.cast(l.parameter(t, dtype_of(t.meta["val"])), wide) for t in (a.grad_w, a.saved_v, a.saved_g, a.saved_norms))
+    axes = [d for d in range(len(v.shape)) if d != a.dim]
+    total = l.op("ReduceSum", [l.op("Multiply", [grad, v])], axes=axes, keep_dims=True)
+    slope = l.op("Divide", [total, n])
+    inner = l.op("Subtract", [grad, l.op("Multiply", [v, l.op("Divide", [slope, n])])])
+    made = [l.op("Multiply", [l.op("Divide", [g, n]), inner]), slope]
+    return [l.cast(l.reshape(tensor, value.shape), dtype_of(value)) for tensor, value in zip(made, a.value)]

@@ -13,7 +13,7 @@ from torch.fx import Node
 
 from lamina.torch.lowering import Lowering
 from lamina.torch.nodes import FLOATS, Args, Refused, base_of, dtype_of
-from lamina.torch.rules import floor, result_type, with_an_axis
+from lamina.torch.rules import operand, result_type, with_an_axis
 from lamina.torch.rules_index import added, axes_of, indices_of, places_from_0, sliced
 
 MOST_COMPARISONS = 1 << 24  # of places with indices; more take longer than a step of torch
@@ -38,6 +38,36 @@ def top_k(l: Lowering, a: Args) -> list:
 def sort(l: Lowering, a: Args) -> list:
     shape = a.self.meta["val"].shape
     return first_in_order(l, a, int(shape[a.dim]) if shape else 1, bool(a.descending))
+
+
+def extreme_places(l: Lowering, a: Args, largest: bool) -> tuple:
+    """The extreme of each row along a.dim (None: of all elements) and the position of the first one, [.., 1, ..]. NaN is more
+    extreme than any number: TopK takes it as the largest, so the least is the largest of the negated elements."""
+    source = with_an_axis(l, l.tensor(a.self))
+    if a.dim is None:
+        source = l.reshape(source, [math.prod(source.shape)])
+    own, dim = source.dtype, -1 if a.dim is None else a.dim
+    if 0 in source.shape:
+        raise Refused("rows without elements")
+    if own in ("boolean", "s8", "u8"):  # TopK does not take them
+        source = l.cast(source, "s32")
+    negated = not largest and source.dtype in FLOATS
+    turn = lambda tensor: l.op("Multiply", [tensor, l.constant(-1.0, tensor.dtype)]) if negated else tensor
+    extreme, place = l.op("TopK", [turn(source)], axis=dim, k=1, largest=largest or negated)
+    return l.cast(turn(extreme), own), place
+
+
+def extreme_along(largest: bool) -> Callable:
+    """max.dim and min.dim."""
+    def rule(l: Lowering, a: Args) -> list:
+        return [l.reshape(tensor, value.shape) for tensor, value in zip(extreme_places(l, a, largest), a.value)]
+
+    return rule
+
+
+def place_of_extreme(largest: bool) -> Callable:
+    """argmax and argmin."""
+    return lambda l, a: l.reshape(extreme_places(l, a, largest)[1], a.value.shape)
 
 
 def running(kind: str) -> Callable:
@@ -95,17 +125,26 @@ def bound_of(l: Lowering, node: Any) -> Optional[int]:
     return bound_of(l, node.args[0]) if l.is_view(node) else None
 
 
-def floor_divide(l: Lowering, a: Args) -> Any:
-    """The largest integer that is not above the quotient. Quotients in f64 are exact enough for integers below 2^51."""
+def divided_integers(l: Lowering, a: Args) -> tuple:
+    """The quotient towards 0 by a number, its remainder, and whether the remainder has not the sign of the divisor."""
     dtype = dtype_of(a.value)
-    if dtype in FLOATS or isinstance(a.other, float):
-        raise Refused("a quotient of floats")
-    if isinstance(a.other, Node) or a.other == 0:
+    if isinstance(a.other, (float, Node)) or a.other == 0:
         raise Refused("a divisor that is not a number other than 0")
-    bound = bound_of(l, a.self)
-    if bound is None or max(bound, abs(a.other)) >= 1 << 51:
-        raise Refused("integers that may be larger than 2^51")
-    return l.cast(floor(l, l.op("Divide", [l.cast(l.tensor(a.self), "f64"), l.constant(float(a.other), "f64")])), dtype)
+    x, y, zero = l.tensor(a.self, dtype), l.constant(a.other, dtype), l.constant(0, dtype)
+    whole = l.op("Divide", [x, y])
+    rest = l.op("Subtract", [x, l.op("Multiply", [whole, y])])
+    return whole, rest, l.op("Less" if a.other > 0 else "Greater", [rest, zero])
+
+
+def floor_divide(l: Lowering, a: Args) -> Any:
+    """The largest integer that is not above the quotient."""
+    whole, _, is_above = divided_integers(l, a)
+    return l.op("Subtract", [whole, l.cast(is_above, whole.dtype)])
+
+
+def remainder_of_integers(l: Lowering, a: Args, of_divisor: bool) -> Any:
+    _, rest, differs = divided_integers(l, a)
+    return l.op("Select", [differs, l.op("Add", [rest, l.constant(a.other, rest.dtype)]), rest]) if of_divisor else rest
 
 
 # ---- reads and writes by index
@@ -125,16 +164,22 @@ def back(l: Lowering, rows: Any, shape: list, axis: int) -> Any:
     return moved if order == sorted(order) else l.op("StaticTranspose", [moved], order=[order.index(d) for d in range(len(shape))])
 
 
-def taken(l: Lowering, source: Any, places: Any) -> Any:
-    """[rows, extent] at the places [rows, count] of each row, in f64; places outside are an error at run time."""
-    rows, extent = source.shape
+def flat_places(l: Lowering, places: Any, rows: int, extent: int) -> Any:
+    """The places [rows, count] of each row as places in all rows, [rows * extent]; places outside become one past the end, which is
+    an error at run time."""
     if rows * extent > 2**31 - 1:
         raise Refused("more than 2^31 - 1 elements")
     number = lambda value: l.constant(float(value), "f64")
     inside = l.op("LogicalAnd", [l.op("GreaterEqual", [places, number(0)]), l.op("Less", [places, number(extent)])])
     row = l.known_tensor(f"lamina_rows_{rows}_{extent}", real(lambda: torch.arange(rows, dtype=torch.float64).reshape(rows, 1) * extent))
     flat = l.op("Select", [inside, l.op("Add", [places, row]), l.filled(rows * extent, places.shape, "f64")])
-    return l.op("Gather", [l.reshape(source, [rows * extent]), l.cast(flat, "s32")], axis=0)
+    return l.cast(flat, "s32")
+
+
+def taken(l: Lowering, source: Any, places: Any) -> Any:
+    """[rows, extent] at the places [rows, count] of each row, in f64."""
+    rows, extent = source.shape
+    return l.op("Gather", [l.reshape(source, [rows * extent]), flat_places(l, places, rows, extent)], axis=0)
 
 
 def real(make: Any) -> torch.Tensor:
@@ -229,6 +274,23 @@ def scatter(l: Lowering, a: Args) -> Any:
     return l.reshape(back(l, l.reshape(made, rows.shape), shape, axis), a.value.shape)
 
 
+def scatter_add(l: Lowering, a: Args) -> Any:
+    """self + the sums of the elements of src by index along an axis: rows of a sum each, as one list of places."""
+    dtype, shape = result_type(a), [int(n) for n in a.value.shape] or [1]
+    index, axis = with_an_axis(l, indices_of(l, a.index)), a.dim % len(shape)
+    if 0 in index.shape or any(index.shape[d] != shape[d] for d in range(len(shape)) if d != axis):
+        raise Refused("indices whose shape differs along other axes")
+    source = with_an_axis(l, l.parameter(a.src, dtype))
+    for d, extent in enumerate(index.shape):
+        source = source if source.shape[d] == extent else sliced(l, source, d, 0, extent)
+    rows, extent = math.prod(shape) // shape[axis], shape[axis]
+    places = flat_places(l, l.cast(along(l, index, axis), "f64"), rows, extent)
+    count = rows * index.shape[axis]
+    made = l.op("ScatterAdd", [l.reshape(along(l, source, axis), [count]), l.reshape(places, [count])], axis=0, extent=rows * extent)
+    made = l.reshape(back(l, l.reshape(made, [rows, extent]), shape, axis), a.value.shape)
+    return made if l.uniform(a.self) == 0 else l.op("Add", [l.tensor(a.self, dtype), made], dtype=dtype)
+
+
 def put_along(l: Lowering, whole: Any, index: Any, entries: Any, axis: int, counts_back: bool) -> Any:
     """whole with entries [.., count, ..] written to the places index [count] of one axis."""
     shape = list(whole.shape)
@@ -251,15 +313,15 @@ def index_copy(l: Lowering, a: Args) -> Any:
 
 def index_add(l: Lowering, a: Args) -> Any:
     """self + alpha * the sums of the entries of source by index."""
-    dtype, axis = result_type(a), a.dim % max(len(a.value.shape), 1)
-    extent = int(a.value.shape[axis]) if a.value.shape else 1
+    dtype, shape = result_type(a), [int(n) for n in a.value.shape]
+    axis, extent = (a.dim % len(shape), shape[a.dim]) if shape else (0, 1)
     source = l.parameter(a.source, dtype)
     if a.alpha != 1:
-        raise Refused(f"alpha {a.alpha}")
-    if not a.value.shape:
-        raise Refused("a scalar")
-    index = l.reshape(places_from_0(l, a.index, extent), [a.index.meta["val"].numel()])
-    made = l.op("ScatterAdd", [source, index], axis=axis, extent=extent)
+        source = l.op("Multiply", [source, operand(l, a.alpha, dtype)], dtype=dtype)
+    count = a.index.meta["val"].numel()
+    index = l.reshape(places_from_0(l, a.index, extent), [count])
+    source = source if shape else l.reshape(source, [count])  # a scalar is one entry
+    made = l.reshape(l.op("ScatterAdd", [source, index], axis=axis, extent=extent), shape)
     return made if l.uniform(a.self) == 0 else l.op("Add", [l.tensor(a.self, dtype), made], dtype=dtype)
 
 

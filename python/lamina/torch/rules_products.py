@@ -1,4 +1,5 @@
-"""Rules for products, attention, convolutions, pooling and resampling."""
+"""Rules for products, attention, convolutions, pooling and resampling. Operands have their full shape (`Lowering.parameter`), also those
+whose elements are all equal: these ops do not broadcast a scalar."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ def factor_of(l: Lowering, node: Any, dtype: str) -> tuple:
     if node.target in PERMUTES and l.is_view(node) and l.is_inner(node):
         order = order_of(node)
         if order[-2:] == [len(order) - 1, len(order) - 2] and order[:-2] == sorted(order[:-2]):
-            return l.tensor(node.args[0], dtype), True
-    return l.tensor(node, dtype), False
+            return l.parameter(node.args[0], dtype), True
+    return l.parameter(node, dtype), False
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def sum_of_products(l: Lowering, a: Args) -> Any:
     """beta * self + alpha * the sum over the batch of batch1 batch2, as one product over the batch and inner axes together.
     """
     dtype = result_type(a)
-    left, right = l.tensor(a.batch1, dtype), l.tensor(a.batch2, dtype)
+    left, right = l.parameter(a.batch1, dtype), l.parameter(a.batch2, dtype)
     if 0 in left.shape or 0 in right.shape:
         return bias_alone(l, a, l.parameter(a.self, dtype))
     count, rows, inner = left.shape
@@ -85,7 +86,7 @@ def sum_of_products(l: Lowering, a: Args) -> Any:
     made = made if a.alpha == 1 else l.op("Multiply", [made, operand(l, a.alpha, wide)])
     if a.beta == 0:
         return l.cast(made, dtype)
-    bias = l.tensor(a.self, dtype)
+    bias = l.parameter(a.self, dtype)
     return l.op("Add", [made, bias if a.beta == 1 else l.op("Multiply", [bias, operand(l, a.beta, dtype)], dtype=wide)], dtype=dtype)
 
 
@@ -121,7 +122,7 @@ def attention(l: Lowering, a: Args) -> Any:
     dtype, wanted = result_type(a), l.used(a.node)
     if wanted - {0, 1}:
         raise Refused("outputs that only torch's own kernel computes")
-    q, k, v = l.tensor(a.query, dtype), l.tensor(a.key, dtype), l.tensor(a.argument("value"), dtype)
+    q, k, v = l.parameter(a.query, dtype), l.parameter(a.key, dtype), l.parameter(a.argument("value"), dtype)
     if 0 in q.shape or 0 in k.shape:
         raise Refused("attention without elements")
     if q.shape[1] != k.shape[1]:
@@ -137,11 +138,11 @@ def attention_backward(l: Lowering, a: Args) -> Any:
     if a.dropout_p:
         raise Refused("attention with dropout")
     dtype = dtype_of(a.query.meta["val"])
-    q, k, v, out, grad = (l.tensor(t, dtype) for t in (a.query, a.key, a.argument("value"), a.out, a.grad_out))
+    q, k, v, out, grad = (l.parameter(t, dtype) for t in (a.query, a.key, a.argument("value"), a.out, a.grad_out))
     scores = scores_of(l, a, q, k)
     wide = scores.dtype
     column = [*scores.shape[:-1], 1]
-    p = l.op("Exp", [l.op("Subtract", [scores, l.reshape(l.tensor(a.logsumexp, wide), column)])])
+    p = l.op("Exp", [l.op("Subtract", [scores, l.reshape(l.parameter(a.logsumexp, wide), column)])])
     moved = l.op("ReduceSum", [l.op("Multiply", [l.cast(grad, wide), l.cast(out, wide)])], axes=[-1], keep_dims=True)
     slope = l.op("Subtract", [l.op("MatMul", [grad, v], dtype=wide, transpose_b=True), moved])
     scale = float(a.scale if a.scale is not None else q.shape[-1] ** -0.5)
@@ -176,11 +177,11 @@ def convolution(l: Lowering, a: Args) -> Any:
     if 0 in a.value.shape or 0 in a.input.meta["val"].shape:
         raise Refused("a convolution without elements")
     settings = convolution_settings(a, spatial)
-    inputs = [l.tensor(a.input, dtype), l.tensor(a.weight, dtype)]
+    inputs = [l.parameter(a.input, dtype), l.parameter(a.weight, dtype)]
     if not a.transposed:
-        return l.op("Convolution", inputs + ([] if a.bias is None else [l.tensor(a.bias, dtype)]), **settings)
+        return l.op("Convolution", inputs + ([] if a.bias is None else [l.parameter(a.bias, dtype)]), **settings)
     made = l.op("ConvTranspose", inputs, **settings)
-    return made if a.bias is None else l.op("BiasAdd", [made, l.tensor(a.bias, dtype)], data_format="NCX")
+    return made if a.bias is None else l.op("BiasAdd", [made, l.parameter(a.bias, dtype)], data_format="NCX")
 
 
 def convolution_backward(l: Lowering, a: Args) -> Any:
@@ -192,17 +193,17 @@ def convolution_backward(l: Lowering, a: Args) -> Any:
         raise Refused("a convolution without elements")
     settings = convolution_settings(a, spatial)
     settings.pop("output_padding", None)
-    grad = l.tensor(a.grad_output, dtype)
+    grad = l.parameter(a.grad_output, dtype)
     kind = "ConvTranspose" if a.transposed else "Convolution"
     data = weights = bias = None
     if a.output_mask[0] and a.transposed:
-        data = l.op("Convolution", [grad, l.tensor(a.weight, dtype)], **{**settings, "weights_format": "OIX"})
+        data = l.op("Convolution", [grad, l.parameter(a.weight, dtype)], **{**settings, "weights_format": "OIX"})
         for axis in range(2, 2 + spatial):  # the elements that output_padding adds
             data = data if data.shape[axis] <= shape[axis] else sliced(l, data, axis, 0, shape[axis])
     elif a.output_mask[0]:
-        data = l.op("ConvolutionBackwardData", [grad, l.tensor(a.weight, dtype)], dst_shape=shape, **settings)
+        data = l.op("ConvolutionBackwardData", [grad, l.parameter(a.weight, dtype)], dst_shape=shape, **settings)
     if a.output_mask[1]:
-        weights = l.op(f"{kind}BackwardWeights", [l.tensor(a.input, dtype), grad], weights_shape=weights_shape, **settings)
+        weights = l.op(f"{kind}BackwardWeights", [l.parameter(a.input, dtype), grad], weights_shape=weights_shape, **settings)
     if a.output_mask[2]:
         bias = l.op("ReduceSum", [grad], axes=[0, *range(2, 2 + spatial)], keep_dims=False)
     return [data, weights, bias]
@@ -235,7 +236,7 @@ def max_pool(l: Lowering, a: Args) -> Any:
     dtype = result_type(a)
     if l.used(a.node) & {1}:
         raise Refused("the positions of the maxima")
-    source = l.tensor(a.self, dtype)
+    source = l.parameter(a.self, dtype)
     settings = window(a, source.shape, a.value[0].shape)
     made = l.op("MaxPool", [with_batch(l, source, a)], dilations=each(a.dilation, len(each_axis(a))), **settings)
     return [l.reshape(made, a.value[0].shape), None]
@@ -244,7 +245,7 @@ def max_pool(l: Lowering, a: Args) -> Any:
 def max_pool_backward(l: Lowering, a: Args) -> Any:
     """Computes the argmax again."""
     dtype = result_type(a)
-    inputs = [l.tensor(t, dtype) for t in (a.self, a.grad_output)]
+    inputs = [l.parameter(t, dtype) for t in (a.self, a.grad_output)]
     settings = window(a, inputs[0].shape, inputs[1].shape)
     made = l.op("MaxPoolBackward", [with_batch(l, t, a) for t in inputs], dilations=each(a.dilation, len(each_axis(a))), **settings)
     return l.reshape(made, a.value.shape)
@@ -269,13 +270,13 @@ def by_own_divisor(l: Lowering, a: Args, tensor: Any) -> Any:
 
 
 def average_pool(l: Lowering, a: Args) -> Any:
-    source = l.tensor(a.self, result_type(a))
+    source = l.parameter(a.self, result_type(a))
     made = l.op("AvgPool", [with_batch(l, source, a)], **average_settings(a, source.shape, a.value.shape))
     return l.reshape(by_own_divisor(l, a, made), a.value.shape)
 
 
 def average_pool_backward(l: Lowering, a: Args) -> Any:
-    grad, shape = l.tensor(a.grad_output, result_type(a)), [int(n) for n in a.value.shape]
+    grad, shape = l.parameter(a.grad_output, result_type(a)), [int(n) for n in a.value.shape]
     whole = shape if len(shape) == len(each_axis(a)) + 2 else [1, *shape]
     made = l.op("AvgPoolBackward", [with_batch(l, grad, a)], src_shape=whole, **average_settings(a, shape, grad.shape))
     return l.reshape(by_own_divisor(l, a, made), a.value.shape)
@@ -284,7 +285,7 @@ def average_pool_backward(l: Lowering, a: Args) -> Any:
 def upsample(mode: str) -> Any:
     def rule(l: Lowering, a: Args) -> Any:
         dtype = result_type(a)
-        source = l.tensor(a.self, dtype)
+        source = l.parameter(a.self, dtype)
         sizes = [int(n) for n in a.output_size]
         corners = bool(getattr(a, "align_corners", False))
         for given, extent in zip((a.scales_h, a.scales_w), zip(sizes, source.shape[2:])):

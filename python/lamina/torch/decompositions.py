@@ -1,0 +1,167 @@
+"""Decompositions of ATen ops into ops that lamina has, beside torch's core decompositions. A function returns NotImplemented for
+arguments that it does not express: torch then runs the op."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch._decomp import core_aten_decompositions, get_decompositions
+
+aten = torch.ops.aten
+
+# Ops whose decomposition torch has, but does not count among the core ones.
+FURTHER = [aten.grid_sampler_2d, aten._adaptive_avg_pool2d, aten.adaptive_max_pool2d, aten.upsample_bicubic2d, aten.upsample_trilinear3d,
+           aten.logical_xor, aten.hypot]
+
+
+def encoder_layer(src: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor,
+                  use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor, norm_bias_2: Tensor,
+                  ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor, ffn_bias_2: Tensor, mask: Optional[Tensor] = None,
+                  mask_type: Optional[int] = None) -> Any:
+    """The one op by which nn.TransformerEncoderLayer runs for inference."""
+    if mask is not None or src.is_nested:
+        return NotImplemented
+
+    def attention(x: Tensor) -> Tensor:
+        q, k, v = F.linear(x, qkv_weight, qkv_bias).unflatten(-1, (3, num_heads, embed_dim // num_heads)).permute(2, 0, 3, 1, 4).unbind(0)
+        return F.linear(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2), proj_weight, proj_bias)
+
+    def wide(x: Tensor) -> Tensor:
+        hidden = F.linear(x, ffn_weight_1, ffn_bias_1)
+        return F.linear(F.gelu(hidden) if use_gelu else F.relu(hidden), ffn_weight_2, ffn_bias_2)
+
+    first = lambda x: F.layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
+    second = lambda x: F.layer_norm(x, (embed_dim,), norm_weight_2, norm_bias_2, eps)
+    if norm_first:
+        x = src + attention(first(src))
+        return x + wide(second(x))
+    x = first(src + attention(src))
+    return second(x + wide(x))
+
+
+# ---- bags of embeddings
+
+SUM, MEAN, MAX = range(3)
+
+
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = SUM, sparse: bool = False,
+                  per_sample_weights: Optional[Tensor] = None, include_last_offset: bool = False, padding_idx: int = -1) -> Any:
+    """Sums or means of rows of a table. Bag i has the indices from offsets[i] on."""
+    count, bags = indices.shape[0], offsets.shape[0] - include_last_offset
+    if mode == MAX or sparse or padding_idx >= 0 or count == 0 or bags == 0:
+        return NotImplemented
+    starts = torch.zeros(count + 1, dtype=torch.float64).index_add(0, offsets[:bags], torch.ones(bags, dtype=torch.float64))
+    bag_of = (starts[:count].cumsum(0) - 1).to(torch.int64)
+    sizes = torch.zeros(bags, dtype=torch.float64).index_add(0, bag_of, torch.ones(count, dtype=torch.float64))
+    rows = weight.index_select(0, indices)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    made = weight.new_zeros(bags, weight.shape[1]).index_add(0, bag_of, rows)
+    if mode == MEAN:
+        made = made / sizes.clamp(min=1)[:, None].to(made.dtype)
+    return made, bag_of, sizes.to(torch.int64), torch.zeros(bags, dtype=torch.int64)
+
+
+def embedding_bag_backward(grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, bag_size: Tensor, maximum_indices: Tensor,
+                           num_weights: int, scale_grad_by_freq: bool, mode: int, sparse: bool, per_sample_weights: Optional[Tensor],
+                           padding_idx: int = -1) -> Any:
+    if mode == MAX or sparse or scale_grad_by_freq or padding_idx >= 0 or indices.shape[0] == 0:
+        return NotImplemented
+    if mode == MEAN:
+        grad = grad / bag_size.clamp(min=1)[:, None].to(grad.dtype)
+    rows = grad.index_select(0, offset2bag)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    return grad.new_zeros(num_weights, grad.shape[1]).index_add(0, indices, rows)
+
+
+# ---- grids
+
+BILINEAR, ZEROS, BORDER = 0, 0, 1
+
+
+def grid_sampler_backward(grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool,
+                          output_mask: list) -> Any:
+    """Gradients of the picture and of the grid, for linear interpolation between four pixels."""
+    if interpolation_mode != BILINEAR or padding_mode not in (ZEROS, BORDER):
+        return NotImplemented
+    batch, channels, height, width = input.shape
+    count = grid.shape[1] * grid.shape[2]
+    grad, flat = grad_output.reshape(batch, channels, count), input.reshape(batch, channels, height * width)
+
+    def along(axis: int, extent: int) -> tuple:
+        """The positions in pixels, and their slope by the grid's coordinate."""
+        position, slope = grid[..., axis].reshape(batch, count), (extent - 1) / 2 if align_corners else extent / 2
+        position = (position + 1) * slope if align_corners else ((position + 1) * extent - 1) / 2
+        if padding_mode == BORDER:
+            inside = (position > 0) & (position < extent - 1)
+            return position.clamp(0, extent - 1), inside.to(grid.dtype) * slope
+        return position, slope
+
+    (x, x_slope), (y, y_slope) = along(0, width), along(1, height)
+    left, top = x.floor(), y.floor()
+    of_input, of_x, of_y = torch.zeros_like(flat), 0, 0
+    for right, below in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        column, row = left + right, top + below
+        inside = ((column >= 0) & (column < width) & (row >= 0) & (row < height)).to(input.dtype)
+        place = (row.clamp(0, height - 1) * width + column.clamp(0, width - 1)).to(torch.int64)[:, None].expand(batch, channels, count)
+        across, down = (x - left if right else left + 1 - x), (y - top if below else top + 1 - y)
+        of_input = of_input.scatter_add(2, place, grad * (across * down * inside)[:, None])
+        if output_mask[1]:
+            moved = (flat.gather(2, place) * grad).sum(1) * inside
+            of_x, of_y = of_x + moved * down * (1 if right else -1), of_y + moved * across * (1 if below else -1)
+    of_grid = torch.stack([of_x * x_slope, of_y * y_slope], -1).reshape(grid.shape) if output_mask[1] else None
+    return of_input.reshape(input.shape) if output_mask[0] else None, of_grid
+
+
+# ---- functions that a few others express
+
+def log_by(base: float) -> Any:
+    return lambda x: torch.log(x) * (1 / math.log(base)) if x.is_floating_point() else NotImplemented
+
+
+def sine_hyperbolic(x: Tensor) -> Any:
+    """(e + e / (e + 1)) / 2 with e = exp(|x|) - 1; of large numbers exp(|x| / 2)^2 / 2, which overflows later."""
+    if not x.is_floating_point():
+        return NotImplemented
+    near, half = torch.expm1(x.abs()), torch.exp(x.abs() / 2)
+    return torch.where(x.abs() < 20, (near + near / (near + 1)) / 2, half * (half / 2)) * torch.sign(x)
+
+
+def cosine_hyperbolic(x: Tensor) -> Any:
+    if not x.is_floating_point():
+        return NotImplemented
+    half = torch.exp(x.abs() / 2)
+    return half * (half / 2) + 0.5 * torch.exp(-x.abs())
+
+
+def real(function: Any) -> Any:
+    return lambda x: function(x) if x.is_floating_point() else NotImplemented
+
+
+OWN = {
+    aten._transformer_encoder_layer_fwd.default: encoder_layer,
+    aten._embedding_bag.default: embedding_bag,
+    aten._embedding_bag_forward_only.default: embedding_bag,
+    aten._embedding_bag_backward.default: embedding_bag_backward,
+    aten.grid_sampler_2d_backward.default: grid_sampler_backward,
+    aten.log2.default: log_by(2),
+    aten.log10.default: log_by(10),
+    aten.sinh.default: sine_hyperbolic,
+    aten.cosh.default: cosine_hyperbolic,
+    aten.tan.default: real(lambda x: torch.sin(x) / torch.cos(x)),
+    aten.atan.default: real(lambda x: torch.atan2(x, torch.ones_like(x))),
+    aten.asin.default: real(lambda x: torch.atan2(x, torch.sqrt((1 - x) * (1 + x)))),
+    aten.acos.default: real(lambda x: torch.atan2(torch.sqrt((1 - x) * (1 + x)), x)),
+    aten.atanh.default: real(lambda x: 0.5 * (torch.log1p(x) - torch.log1p(-x))),
+}
+
+
+def all_decompositions(is_kept: Any) -> dict:
+    """torch's core decompositions, further ones and OWN, without the ops for which is_kept(op)."""
+    made = {**core_aten_decompositions(), **get_decompositions(FURTHER), **OWN}
+    return {op: function for op, function in made.items() if not is_kept(op)}
