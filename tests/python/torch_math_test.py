@@ -164,3 +164,14 @@ def test_functions(name, dtype):
     x = torch.cat([torch.linspace(-0.99, 0.99, 67), torch.tensor([1e-30, -1e-9])]).to(dtype)
     with_gradient(getattr(torch, name), x.abs() + 0.01 if name.startswith("log") else x, bound=8 * CLOSE[dtype])
     carried(lambda x: getattr(torch, name)(x), torch.tensor(SPECIAL, dtype=dtype), bound=8 * CLOSE[dtype])
+
+
+def test_each_call_of_dropout_has_its_own_mask():
+    """A backward pass after a second forward pass uses the mask of the first."""
+    step = torch.compile(lambda x: torch.nn.functional.dropout(x, 0.5, training=True), backend="lamina")
+    inputs = [torch.ones(64, requires_grad=True) for _ in range(2)]
+    made = [step(x) for x in inputs]
+    for x, y in zip(inputs, made):
+        y.sum().backward()
+        assert torch.equal(x.grad, y.detach())
+    assert not torch.equal(*made)

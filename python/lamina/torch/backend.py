@@ -14,7 +14,7 @@ import logging
 import os
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Optional
 
 import torch
@@ -60,6 +60,7 @@ class Options:
     freeze: bool = False
     reports: Optional[list] = None  # explain() collects reports here
     compile_id: Any = None  # which compilation of which frame torch is at; not for users
+    warned: list = field(default_factory=list)  # graphs of this compilation, forward or backward, with a warning; not for users
     names: tuple = ()  # of the inputs of the model's graph; not for users
     static: tuple = ()  # positions of the graph's inputs that are parameters and buffers; not for users
 
@@ -193,23 +194,22 @@ def _tell(report: GraphReport, options: Options) -> None:
     if options.require is not None and report.share < options.require:
         raise Error(f"{report.summary()}; required is {options.require:.2%} of the nodes that compute floats", "unimplemented")
     if options.warn and options.reports is None and report.share < 1:
-        if _is_new(report.name.split("_")[0], options.compile_id):
+        if not options.warned and _is_new(options.compile_id):
             warnings.warn(report.warning(), FallbackWarning, stacklevel=2)
+        options.warned.append(report.name)
 
 
-_warned: dict = {}  # frame id -> (number of the frame's compilation, phase) that issued the warning
+_warned: dict = {}  # frame id -> number of the frame's compilation that issued the warning
 
 
-def _is_new(phase: str, current: Any) -> bool:
-    """Whether no other graph of the frame issued a warning: not the forward graph before the backward one, nor an earlier
-    compilation for other sizes."""
+def _is_new(current: Any) -> bool:
+    """Whether no earlier compilation of the frame, for other sizes, issued the warning."""
     if current is None or current.frame_id is None:
         return True
-    now = (current.frame_compile_id, phase)
-    before = _warned.setdefault(current.frame_id, now)
-    if before[0] < now[0] or (before[0] == now[0] and before[1] != phase):
+    before = _warned.get(current.frame_id)
+    if before is not None and before < current.frame_compile_id:
         return False
-    _warned[current.frame_id] = now  # after a reset, numbers restart and ids denote other frames
+    _warned[current.frame_id] = current.frame_compile_id  # after a reset, numbers restart and ids denote other frames
     return True
 
 
