@@ -175,3 +175,32 @@ def test_each_call_of_dropout_has_its_own_mask():
         y.sum().backward()
         assert torch.equal(x.grad, y.detach())
     assert not torch.equal(*made)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (1, 1), (7, 9), (5, 2)])
+def test_pools_of_adapted_sizes(sizes):
+    with_gradient(lambda x: torch.nn.functional.adaptive_avg_pool2d(x, sizes), torch.randn(2, 3, 7, 9), bound=1e-6)
+    with_gradient(lambda x: torch.nn.functional.adaptive_max_pool2d(x, sizes), torch.randn(2, 3, 7, 9), bound=1e-6)
+
+
+def test_windows_as_columns():
+    with_gradient(lambda x: torch.nn.functional.unfold(x, 3, stride=2, padding=1), torch.randn(2, 3, 7, 8), bound=1e-6)
+    with_gradient(lambda x: torch.nn.functional.fold(x, (7, 8), 3, stride=2, padding=1), torch.randn(2, 27, 16), bound=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_padding(mode):
+    with_gradient(lambda x: torch.nn.functional.pad(x, (2, 1, 1, 2), mode=mode), torch.randn(2, 3, 4, 5), bound=1e-6)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_cross_entropy_with_weights_of_classes(reduction):
+    target, weight = torch.tensor([0, 4, 2, -100, 2, 1]), torch.linspace(0.5, 2, 5)
+    with_gradient(lambda x: torch.nn.functional.cross_entropy(x, target, weight, reduction=reduction), torch.randn(6, 5), bound=1e-6)
+    step = torch.compile(lambda x, t: torch.nn.functional.cross_entropy(x, t, weight), backend="lamina")
+    with pytest.raises(IndexError):
+        step(torch.randn(6, 5), target + 2)
+
+
+def test_selu():
+    with_gradient(torch.nn.functional.selu, torch.randn(40), bound=1e-6)

@@ -13,7 +13,7 @@ from lamina.torch.nodes import DTYPES, base_of, draws, is_known
 
 CREATED = set("arange full scalar_tensor zeros ones empty linspace eye empty_permuted tril_indices triu_indices".split())
 CREATED_LIKE = {"full_like": None, "new_full": None, "zeros_like": 0, "new_zeros": 0, "ones_like": 1, "new_ones": 1,
-                "empty_like": 0, "new_empty": 0}
+                "empty_like": 0, "new_empty": 0, "new_empty_strided": 0}
 
 
 def is_integer_of(value: Any, dtype: str) -> bool:

@@ -14,7 +14,7 @@ from torch._decomp import core_aten_decompositions, get_decompositions
 aten = torch.ops.aten
 
 # Ops whose decomposition torch has, but does not count among the core ones.
-FURTHER = [aten.grid_sampler_2d, aten._adaptive_avg_pool2d, aten.adaptive_max_pool2d, aten.upsample_bicubic2d, aten.upsample_trilinear3d,
+FURTHER = [aten.grid_sampler_2d, aten.upsample_bicubic2d, aten.upsample_trilinear3d,
            aten.logical_xor, aten.hypot]
 
 
@@ -118,6 +118,78 @@ def grid_sampler_backward(grad_output: Tensor, input: Tensor, grid: Tensor, inte
     return of_input.reshape(input.shape) if output_mask[0] else None, of_grid
 
 
+# ---- pools of adapted sizes
+
+def windows(extent: int, count: int) -> tuple:
+    """The first element of each window, and one past its last: [count, 1]."""
+    window = torch.arange(count)[:, None]
+    return window * extent // count, ((window + 1) * extent + count - 1) // count
+
+
+def averages(extent: int, count: int, dtype: torch.dtype) -> Tensor:
+    """[count, extent]: the weight of each element in the mean of each window."""
+    (begin, end), element = windows(extent, count), torch.arange(extent)
+    return ((element >= begin) & (element < end)).to(dtype) / (end - begin).to(dtype)
+
+
+def adaptive_average(x: Tensor, output_size: list) -> Any:
+    """Means over windows, as products with constant matrices."""
+    if 0 in x.shape or 0 in output_size:
+        return NotImplemented
+    wide = torch.promote_types(x.dtype, torch.float32)
+    rows, columns = (averages(extent, count, wide) for extent, count in zip(x.shape[-2:], output_size))
+    return (rows @ (x.to(wide) @ columns.t())).to(x.dtype)
+
+
+def adaptive_average_backward(grad: Tensor, x: Tensor) -> Any:
+    if 0 in x.shape or 0 in grad.shape:
+        return NotImplemented
+    wide = torch.promote_types(x.dtype, torch.float32)
+    rows, columns = (averages(extent, count, wide) for extent, count in zip(x.shape[-2:], grad.shape[-2:]))
+    return (rows.t() @ (grad.to(wide) @ columns)).to(x.dtype)
+
+
+def adaptive_maximum(x: Tensor, output_size: list) -> Any:
+    """The largest element of each window, and its place in the picture: windows become rows of equal length, padded with -inf."""
+    if 0 in x.shape or 0 in output_size:
+        return NotImplemented
+    height, width = x.shape[-2:]
+    picked, inside = [], []
+    for extent, count in zip((height, width), output_size):
+        begin, end = windows(extent, count)
+        places = begin + torch.arange(max(-(-(i + 1) * extent // count) - i * extent // count for i in range(count)))
+        picked.append(places.clamp(max=extent - 1))
+        inside.append(places < end)
+    (rows, columns), (high, wide) = picked, inside
+    table = (rows[:, None, :, None] * width + columns[None, :, None, :]).flatten(0, 1).flatten(1)  # [windows, elements]
+    legal = (high[:, None, :, None] & wide[None, :, None, :]).flatten(0, 1).flatten(1)
+    flat = x.flatten(-2)[..., table.flatten()].unflatten(-1, table.shape)
+    largest, which = torch.where(legal, flat, -math.inf).max(-1)
+    places = table.expand(*which.shape, table.shape[1]).gather(-1, which[..., None]).squeeze(-1)
+    return largest.unflatten(-1, list(output_size)), places.unflatten(-1, list(output_size))
+
+
+def adaptive_maximum_backward(grad: Tensor, x: Tensor, indices: Tensor) -> Any:
+    if 0 in x.shape or 0 in grad.shape:
+        return NotImplemented
+    flat = torch.zeros_like(x).flatten(-2)
+    return flat.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(x.shape)
+
+
+# ---- padding
+
+def replicated_backward(grad: Tensor, x: Tensor, padding: list) -> Any:
+    """Each element's gradient and those of its copies in the padding."""
+    if 0 in x.shape or 0 in grad.shape:
+        return NotImplemented
+    for axis, (before, after) in enumerate(zip(padding[::2], padding[1::2])):
+        dim = x.dim() - 1 - axis
+        places = torch.arange(-before, x.shape[dim] + after).clamp(0, x.shape[dim] - 1)
+        shape = [x.shape[dim] if d == dim else n for d, n in enumerate(grad.shape)]
+        grad = grad.new_zeros(shape).index_add(dim, places, grad)
+    return grad
+
+
 # ---- functions that a few others express
 
 def log_by(base: float) -> Any:
@@ -149,6 +221,13 @@ OWN = {
     aten._embedding_bag_forward_only.default: embedding_bag,
     aten._embedding_bag_backward.default: embedding_bag_backward,
     aten.grid_sampler_2d_backward.default: grid_sampler_backward,
+    aten._adaptive_avg_pool2d.default: adaptive_average,
+    aten._adaptive_avg_pool2d_backward.default: adaptive_average_backward,
+    aten.adaptive_max_pool2d.default: adaptive_maximum,
+    aten.replication_pad1d_backward.default: replicated_backward,
+    aten.replication_pad2d_backward.default: replicated_backward,
+    aten.replication_pad3d_backward.default: replicated_backward,
+    aten.adaptive_max_pool2d_backward.default: adaptive_maximum_backward,
     aten.log2.default: log_by(2),
     aten.log10.default: log_by(10),
     aten.sinh.default: sine_hyperbolic,

@@ -312,10 +312,12 @@ def elu(l: Lowering, a: Args) -> Any:
 
 
 def elu_backward(l: Lowering, a: Args) -> Any:
-    if a.input_scale != 1 or a.scale != 1:
+    if a.input_scale != 1 or (a.scale != 1 and a.is_result):
         raise Refused(f"scale {a.scale}, input_scale {a.input_scale}")
     dtype = result_type(a)
-    return l.op("EluBackward", [l.tensor(a.self_or_result, dtype), l.tensor(a.grad_output, dtype)], alpha=float(a.alpha), use_dst=bool(a.is_result))
+    grad = l.tensor(a.grad_output, dtype)
+    grad = grad if a.scale == 1 else l.op("Multiply", [grad, operand(l, a.scale, dtype)], dtype=dtype)
+    return l.op("EluBackward", [l.tensor(a.self_or_result, dtype), grad], alpha=float(a.alpha), use_dst=bool(a.is_result))
 
 
 def leaky_relu_backward(l: Lowering, a: Args) -> Any:
@@ -377,8 +379,8 @@ def nll_loss(l: Lowering, a: Args) -> Any:
     are an error at run time, as in torch: they are mapped to an index past the end, which Gather reports."""
     dtype = result_type(a)
     shape = a.self.meta["val"].shape
-    if a.weight is not None or len(shape) != 2 or 0 in shape:
-        raise Refused("weights of classes, or a shape other than [rows, classes]")
+    if len(shape) != 2 or 0 in shape:
+        raise Refused("a shape other than [rows, classes]")
     rows, classes = (int(extent) for extent in shape)
     if rows * classes > 2**31 - 1:
         raise Refused("more than 2^31 - 1 elements")
@@ -390,8 +392,10 @@ def nll_loss(l: Lowering, a: Args) -> Any:
     place = l.op("Add", [l.op("Multiply", [l.cast(l.op("GenIndex", [target], axis=0), "f64"), number(classes)]), target])
     place = l.cast(l.op("Select", [known, place, l.filled(rows * classes, [rows], "f64")]), "s32")
     found = l.op("Gather", [l.reshape(l.tensor(a.self, dtype), [rows * classes]), place], axis=0)
-    counted = l.cast(counts, wide)
-    losses = l.op("Select", [counts, l.op("Multiply", [found, l.constant(-1.0, wide)], dtype=wide), l.filled(0.0, [rows], wide)])
+    counted = class_weights(l, a, counts, target, classes, wide)
+    losses = l.op("Multiply", [found, l.constant(-1.0, wide)], dtype=wide)
+    losses = losses if a.weight is None else l.op("Multiply", [losses, counted])
+    losses = l.op("Select", [counts, losses, l.filled(0.0, [rows], wide)])
     count = l.op("ReduceSum", [counted], axes=[0])
     if a.reduction == 0:  # torch returns 0 here
         none = l.op("Multiply", [count, l.constant(0.0, wide)]) if 1 in l.used(a.node) else None
@@ -401,17 +405,31 @@ def nll_loss(l: Lowering, a: Args) -> Any:
     return [l.cast(made, dtype), l.cast(count, dtype_of(a.value[1]))]
 
 
+def class_weights(l: Lowering, a: Args, counts: Any, target: Any, classes: int, wide: str) -> Any:
+    """The weight of each row: that of its class, 1 if classes have none, 0 in ignored rows. Targets in f64; an illegal one is an
+    error at run time."""
+    if a.weight is None:
+        return l.cast(counts, wide)
+    number = lambda value: l.constant(float(value), "f64")
+    known = l.op("LogicalAnd", [l.op("GreaterEqual", [target, number(0)]), l.op("Less", [target, number(classes)])])
+    target = l.op("Select", [counts, l.op("Select", [known, target, number(classes)]), number(0)])
+    found = l.op("Gather", [l.parameter(a.weight, wide), l.cast(target, "s32")], axis=0)
+    return l.op("Select", [counts, found, l.filled(0.0, found.shape, wide)])
+
+
 def nll_loss_backward(l: Lowering, a: Args) -> Any:
     """-grad (for a mean, divided by the total weight) at each row's target; 0 elsewhere and in ignored rows."""
     dtype = result_type(a)
-    if a.weight is not None or len(a.value.shape) != 2:
-        raise Refused("weights of classes, or a shape other than [rows, classes]")
+    if len(a.value.shape) != 2:
+        raise Refused("a shape other than [rows, classes]")
     wide = wide_type(dtype)
     target, rows = l.tensor(a.target), a.value.shape[0]
     counts = l.op("NotEqual", [target, l.constant(float(a.ignore_index), target.dtype)])
     slope = l.op("Multiply", [l.tensor(a.grad_output, wide), l.constant(-1.0, wide)])
     if a.reduction == 1:
         slope = l.op("Divide", [slope, l.tensor(a.total_weight, wide)])
+    if a.weight is not None:
+        slope = l.op("Multiply", [slope, class_weights(l, a, counts, l.cast(target, "f64"), int(a.value.shape[1]), wide)])
     slope = l.reshape(l.op("Select", [counts, slope, l.filled(0.0, [rows], wide)]), [rows, 1])  # infinite if no row counts
     column = l.op("GenIndex", [l.tensor(a.self)], axis=1)
     here = l.op("Equal", [column, l.reshape(l.cast(target, "s32"), [rows, 1])])

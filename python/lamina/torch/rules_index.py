@@ -117,18 +117,29 @@ def index(l: Lowering, a: Args) -> Any:
 def added(l: Lowering, a: Args) -> Any:
     """self + the sums of the values at their indices. self is usually zero, because this is a gradient."""
     dtype, chosen = result_type(a), axes_of(a.indices)
-    if not are_apart(chosen):
-        raise Refused("index tensors that share an axis")
-    whole = a.self.meta["val"].shape
+    whole = [int(n) for n in a.value.shape]
+    first, last, apart = min(chosen), max(chosen) + 1, are_apart(chosen)
     places = [node.meta["val"] for node in chosen.values()]
-    among = places[0].shape if len(places) == 1 and places[0].dim() else [place.numel() for place in places]
-    shape = [*whole[:min(chosen)], *among, *whole[max(chosen) + 1:]]
-    made = l.tensor(a.values, dtype)
-    if tuple(made.shape) != tuple(shape):
-        made = l.op("Expand", [l.reshape(made, [1] * (len(shape) - len(made.shape)) + list(made.shape))], shape=[int(n) for n in shape])
-    for axis in chosen:
-        made = l.op("ScatterAdd", [made, flat_indices(l, chosen, axis)], axis=axis, extent=int(whole[axis]))
+    if not apart:
+        among = torch.broadcast_shapes(*(place.shape for place in places))
+    else:
+        among = places[0].shape if len(places) == 1 and places[0].dim() else [place.numel() for place in places]
+    made = expanded_to(l, l.tensor(a.values, dtype), [*whole[:first], *among, *whole[last:]])
+    if apart:
+        for axis in chosen:
+            made = l.op("ScatterAdd", [made, flat_indices(l, chosen, axis)], axis=axis, extent=whole[axis])
+    else:
+        extents = whole[first:last]
+        made = l.op("ScatterAdd", [made, joint_places(l, chosen, extents)], axis=first, extent=math.prod(extents))
+        made = l.reshape(made, whole)
     return made if l.uniform(a.self) == 0 else l.op("Add", [l.tensor(a.self, dtype), made])
+
+
+def expanded_to(l: Lowering, tensor: Any, shape: Any) -> Any:
+    shape = [int(n) for n in shape]
+    if list(tensor.shape) == shape:
+        return tensor
+    return l.op("Expand", [l.reshape(tensor, [1] * (len(shape) - len(tensor.shape)) + list(tensor.shape))], shape=shape)
 
 
 # ---- inserting parts into a whole
