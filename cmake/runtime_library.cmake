@@ -11,7 +11,11 @@ target_link_libraries(lamina_runtime PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,lamina
 # It is never unloaded, like liblamina, because of its threads.
 target_link_options(lamina_runtime PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/runtime_exports.map
   -Wl,--no-undefined -Wl,--gc-sections -Wl,-z,nodelete)
-install(TARGETS lamina_runtime EXPORT lamina-targets
+install(TARGETS lamina_runtime EXPORT lamina-runtime-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT runtime)
 install(FILES include/graph/lamina_runtime.h include/graph/lamina_runtime.hpp include/graph/data_types.def
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/graph COMPONENT runtime)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/lamina)
+install(EXPORT lamina-runtime-targets NAMESPACE lamina:: DESTINATION ${package_dir} COMPONENT runtime)
+install(FILES ${PROJECT_BINARY_DIR}/lamina-config.cmake ${PROJECT_BINARY_DIR}/lamina-config-version.cmake
+  DESTINATION ${package_dir} COMPONENT runtime)
