@@ -1,6 +1,7 @@
 #include "kernels/following_kernels.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lamina::kernel {
 
@@ -40,7 +41,55 @@ bool follows(const LibraryStep& library, const KernelStep& step) {
   return reads && step.kernel.row_count() * step.kernel.row_size() == result.element_count();
 }
 
+bool has_block(const std::vector<Binding>& args, const Binding& block) {
+  return std::any_of(args.begin(), args.end(), [&](const Binding& arg) { return is_in_block(arg, block); });
+}
+
+// Neither step writes what the other one reads or writes.
+bool are_independent(const LibraryStep& library, const KernelStep& step) {
+  for (size_t a = 0; a < step.args.size(); ++a)
+    if (step.kernel.args[a].output && has_block(library.args, step.args[a])) return false;
+  for (size_t a = library.inputs.size(); a < library.inputs.size() + library.outputs.size(); ++a)
+    if (has_block(step.args, library.args[a])) return false;
+  return step.indices.empty();
+}
+
 }  // namespace
+
+void move_kernels_ahead(std::vector<PlanStep>& steps, ArenaBuilder& arena) {
+  for (size_t s = 1; s + 1 < steps.size(); ++s) {
+    const auto* const library = std::get_if<LibraryStep>(&steps[s - 1]);
+    const auto* const kernel = std::get_if<KernelStep>(&steps[s]);
+    const auto* const next = std::get_if<KernelStep>(&steps[s + 1]);
+    if (library == nullptr || kernel == nullptr || next == nullptr) continue;
+    if (!follows(*library, *next) || !are_independent(*library, *kernel)) continue;
+    for (const Binding& arg : kernel->args)
+      if (arg.source == Binding::Source::arena) arena.begin_at(arg, s - 1);
+    for (const Binding& arg : library->args)
+      if (arg.source == Binding::Source::arena && arena.block(arg.index).last_step < s) arena.use(arg, s);
+    std::swap(steps[s - 1], steps[s]);
+  }
+}
+
+void keep_results_apart(const std::vector<PlanStep>& steps, ArenaBuilder& arena) {
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const auto* const step = std::get_if<KernelStep>(&steps[s]);
+    if (step == nullptr || !step->follows_parts) continue;
+    for (size_t a = 0; a < step->args.size(); ++a)
+      if (step->kernel.args[a].output && step->args[a].source == Binding::Source::arena) arena.begin_at(step->args[a], s - 1);
+  }
+}
+
+bool is_read_by_followed_step(const std::vector<PlanStep>& steps, size_t s, const Binding& memory) {
+  const auto* const kernel = std::get_if<KernelStep>(&steps[s]);
+  if (kernel == nullptr || !kernel->follows_parts) return false;
+  const auto& library = std::get<LibraryStep>(steps[s - 1]);
+  for (size_t a = 0; a < library.args.size(); ++a) {
+    const bool is_result = a >= library.inputs.size() && a < library.inputs.size() + library.outputs.size();
+    if (!is_result && is_in_block(library.args[a], memory)) return true;
+  }
+  return false;
+}
 
 void mark_following_kernels(std::vector<PlanStep>& steps) {
   for (size_t s = 1; s < steps.size(); ++s) {

@@ -3,12 +3,24 @@
 
 #include <vector>
 
+#include "kernels/arena_builder.h"
 #include "kernels/plan.h"
 
 namespace lamina::kernel {
 
+// Moves a kernel that is between a library step and a kernel that may follow it ahead of the library step, if the two do not
+// need each other: what all rows share, computed once (shared_values.h). Keeps the memory of both apart.
+void move_kernels_ahead(std::vector<PlanStep>& steps, ArenaBuilder& arena);
+
 // Sets KernelStep::follows_parts of kernels after a library step whose elements each depend on one element of the step's
 // result: elementwise ops after a convolution or a product.
 void mark_following_kernels(std::vector<PlanStep>& steps);
+
+// A kernel that follows parts writes while the library step before it still reads its inputs: its results are live from that
+// step on.
+void keep_results_apart(const std::vector<PlanStep>& steps, ArenaBuilder& arena);
+
+// Whether step `s` follows parts of the step before it, which reads this memory. Other threads may still read it then.
+bool is_read_by_followed_step(const std::vector<PlanStep>& steps, size_t s, const Binding& memory);
 
 }  // namespace lamina::kernel

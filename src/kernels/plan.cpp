@@ -113,8 +113,10 @@ class Planner {
       else
         add_group(groups[region.groups.front()]);
     }
+    move_kernels_ahead(plan_.steps, arena_);
+    mark_following_kernels(plan_.steps);
     write_in_place();
-    let_kernels_follow();
+    keep_results_apart(plan_.steps, arena_);
     plan_.arena_bytes = arena_.finish(plan_.steps, target_.alignment);
     for (const auto* ports : {&plan_.inputs, &plan_.outputs}) {
       for (const LogicalTensor& port : *ports) plan_.required_bytes += bytes_of(port.dtype, port.element_count());
@@ -397,19 +399,9 @@ class Planner {
       }
     }
   }
-  // A kernel that follows parts writes while the library step before it still reads its inputs.
-  void let_kernels_follow() {
-    mark_following_kernels(plan_.steps);
-    for (size_t s = 0; s < plan_.steps.size(); ++s) {
-      const auto* const step = std::get_if<KernelStep>(&plan_.steps[s]);
-      if (step == nullptr || !step->follows_parts) continue;
-      for (size_t a = 0; a < step->args.size(); ++a)
-        if (step->kernel.args[a].output && step->args[a].source == Binding::Source::arena)
-          arena_.begin_at(step->args[a], s - 1);
-    }
-  }
   bool may_write_over(size_t s, const KernelStep& step, size_t read, size_t written) const {
     if (step.kernel.args[read].output || !is_block_of(step, read)) return false;
+    if (is_read_by_followed_step(plan_.steps, s, step.args[read])) return false;
     const ArenaBlock& block = arena_.block(step.args[read].index);
     return block.last_step == s && block.bytes == arena_.block(step.args[written].index).bytes &&
            may_lie_together(step.kernel, static_cast<int>(read), static_cast<int>(written));

@@ -217,6 +217,43 @@ TEST(Plan, AnElementwiseKernelMayFollowTheLibraryStepBefore) {
   EXPECT_EQ(plan.arena_bytes, size_t{2} * 6 * 64 * 4);
 }
 
+// Add may not write over the results of Exp, although no later step reads them: other threads still multiply them.
+TEST(Plan, AFollowingKernelDoesNotWriteOverWhatTheLibraryStepReads) {
+  const Library library;
+  for (const bool is_first : {false, true}) {
+    GraphBuilder g;
+    const uint64_t src = g.op(OpKind::Exp, {g.input(f32, {64, 64})});
+    const uint64_t product = g.op(OpKind::MatMul, {src, g.input(f32, {64, 64})});
+    const uint64_t sum = is_first ? g.op(OpKind::Add, {src, product}) : g.op(OpKind::Add, {product, src});
+    g.op(OpKind::MatMul, {sum, g.input(f32, {64, 64})});
+    const Plan plan = plan_of(with_strides(g.finish()), with_library(library));
+    ASSERT_EQ(plan.steps.size(), 4u);
+    const auto& add = std::get<KernelStep>(plan.steps[2]);
+    EXPECT_TRUE(add.follows_parts);
+    EXPECT_NE(add.args.back().index, args_of(plan.steps[0]).back().index);
+    EXPECT_EQ(add.args.back().index, args_of(plan.steps[1]).back().index);
+  }
+}
+
+// The root of the variance is taken once for all rows, before the product.
+TEST(Plan, WhatAllRowsShareIsComputedBeforeTheLibraryStep) {
+  const Library library;
+  GraphBuilder g;
+  const uint64_t product = g.op(OpKind::MatMul, {g.input(f32, {256, 64}), g.input(f32, {64, 64})});
+  const uint64_t scale = g.op(OpKind::Sqrt, {g.input(f32, {64})});
+  const uint64_t scaled = g.op(OpKind::Divide, {product, scale});
+  g.op(OpKind::MatMul, {scaled, g.input(f32, {64, 64})});
+  PlanTarget target = with_library(library);
+  target.computes_ahead = true;
+  const Plan plan = plan_of(with_strides(g.finish()), target);
+  ASSERT_EQ(plan.steps.size(), 4u);
+  EXPECT_THAT(std::get<KernelStep>(plan.steps[0]).kernel.name, HasSubstr("shared"));
+  ASSERT_TRUE(std::holds_alternative<LibraryStep>(plan.steps[1]));
+  EXPECT_TRUE(std::get<KernelStep>(plan.steps[2]).follows_parts);
+  const Binding& shared = args_of(plan.steps[0]).back();
+  for (const Binding& arg : args_of(plan.steps[1])) EXPECT_TRUE(arg.source != shared.source || arg.index != shared.index);
+}
+
 TEST(Plan, AKernelThatReducesWaitsForTheLibraryStepBefore) {
   const Library library;
   const Plan plan = plan_of(product_and_norm(), with_library(library));
