@@ -11,6 +11,7 @@
 
 #include "compiler/compile.h"
 #include "passes/pipeline.h"
+#include "support/convolution_graphs.h"
 #include "support/graph_builder.h"
 
 namespace lamina::compiler {
@@ -69,6 +70,31 @@ TEST(Profile, StepsAndIdleTimeMakeUpAnExecution) {
     }
     EXPECT_LE(busy + idle, partition.microseconds * (1 + 1e-9));
     EXPECT_NEAR(busy + partition.idle_microseconds, partition.microseconds, 1e-6 * partition.microseconds);
+  }
+}
+
+// ReLU runs on parts of the convolution's result.
+TEST(Profile, AKernelThatFollowsPartsHasATimeOfItsOwn) {
+  GraphBuilder g;
+  const testing::ConvolutionCase convolution{.src_channels = 16, .dst_channels = 64, .space = {32, 32}};
+  g.op(OpKind::ReLU, {testing::add_op(g, convolution)});
+  const auto compiled =
+      compile_partition(partition_graph(g.finish(), PartitionPolicy::fusion, cpu_backend()).at(0), cpu_backend());
+  std::vector<std::vector<float>> memory;
+  std::vector<BoundTensor> inputs, outputs;
+  for (const LogicalTensor& tensor : compiled->inputs())
+    inputs.push_back({&tensor, memory.emplace_back(tensor.element_count(), 1.0f).data()});
+  for (const LogicalTensor& tensor : compiled->outputs())
+    outputs.push_back({&tensor, memory.emplace_back(tensor.element_count()).data()});
+  Profile profile;
+  for (int i = 0; i < 5; ++i) profile.execute(*compiled, {}, inputs, outputs);
+  const std::vector<PartitionProfile> partitions = summary_of(profile, kLimits);
+  ASSERT_EQ(partitions.size(), 1u);
+  ASSERT_EQ(partitions[0].steps.size(), 2u);
+  for (const StepProfile& step : partitions[0].steps) {
+    EXPECT_GT(step.microseconds, 0) << step.work.name;
+    EXPECT_EQ(step.runs, 1) << step.work.name;
+    EXPECT_GT(step.bound_microseconds, 0) << step.work.name;
   }
 }
 

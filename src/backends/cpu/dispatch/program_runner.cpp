@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <utility>
@@ -45,28 +46,41 @@ void ProgramRunner::run(std::span<const void* const> inputs, std::span<void* con
     if (!step.only_for.empty() && is_packed) continue;
     const int64_t begin = times == nullptr ? 0 : now();
     const size_t number = s;
+    int64_t of_kernel = 0;
     if (step.is_followed)
-      run_followed(step, steps_[++s], inputs, outputs, scratch, executor, constants);
+      run_followed(step, steps_[++s], inputs, outputs, scratch, executor, constants, times == nullptr ? nullptr : &of_kernel);
     else
       run_step(step, inputs, outputs, scratch, executor, constants);
-    if (times != nullptr) times->push_back({number, begin, now()});
+    if (times == nullptr) continue;
+    const int64_t end = now(), end_of_step = std::max(begin, end - of_kernel);
+    times->push_back({number, begin, end_of_step});
+    if (step.is_followed) times->push_back({s, end_of_step, end});
   }
 }
 
 // The kernel runs on each part of the result when that has been written, on the same thread: it is in the thread's caches.
+// `of_kernel`, unless it is null: set to the time of the threads in the kernel, divided by their number.
 void ProgramRunner::run_followed(const Step& step, const Step& kernel, std::span<const void* const> inputs,
                                  std::span<void* const> outputs, char* scratch, const Executor& executor,
-                                 PackedConstants* constants) const {
+                                 PackedConstants* constants, int64_t* of_kernel) const {
   std::array<void*, kInlineArgs> args, args_of_kernel;
   for (const auto& [from, to] : {std::pair{&step, &args}, {&kernel, &args_of_kernel}})
     for (size_t a = 0; a < from->args.size(); ++a) (*to)[a] = pointer_of(from->args[a], inputs, outputs, scratch);
   const KernelDispatch::Parts parts(*std::get<std::shared_ptr<const KernelDispatch>>(kernel.runner),
                                     {args_of_kernel.data(), kernel.args.size()});
   const int64_t columns = std::get<std::unique_ptr<const Primitive>>(step.runner)->columns_of_parts();
-  const PartEnded ended = [columns, &parts](const ResultPart& part) {
+  const auto run_kernel = [columns, &parts](const ResultPart& part) {
     parts.run(columns, part.first_row, part.rows, part.first_column, part.columns);
   };
-  run_primitive(step, {args.data(), step.args.size()}, scratch, executor, constants, ended);
+  const std::span<void* const> given(args.data(), step.args.size());
+  if (of_kernel == nullptr) return run_primitive(step, given, scratch, executor, constants, run_kernel);
+  std::atomic<int64_t> sum = 0;
+  run_primitive(step, given, scratch, executor, constants, [&run_kernel, &sum](const ResultPart& part) {
+    const int64_t begin = now();
+    run_kernel(part);
+    sum.fetch_add(now() - begin, std::memory_order_relaxed);
+  });
+  *of_kernel = sum.load() / executor.threads();
 }
 
 // Scratch memory contains the scratch of the running step, then the plan's arena.

@@ -39,7 +39,8 @@ class ProgramRunner {
   ProgramRunner& operator=(const ProgramRunner&) = delete;
 
   // `scratch`: scratch_bytes() bytes, 64-byte aligned. `constants` has constant_count() entries, or is null if that is 0.
-  // Appends the times of the steps to `times`, unless it is null.
+  // Appends the times of the steps to `times`, unless it is null. A kernel that runs on parts of a step has its share of the
+  // time, after that of the step.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, char* scratch, const Executor& executor,
            PackedConstants* constants, std::vector<StepTime>* times = nullptr) const;
   size_t constant_count() const { return memory_.constants.size(); }  // number of weights that are packed once
@@ -56,7 +57,7 @@ class ProgramRunner {
   void run_primitive(const Step& step, std::span<void* const> args, char* scratch, const Executor& executor,
                      PackedConstants* constants, const PartEnded& ended) const;
   void run_followed(const Step& step, const Step& kernel, std::span<const void* const> inputs, std::span<void* const> outputs,
-                    char* scratch, const Executor& executor, PackedConstants* constants) const;
+                    char* scratch, const Executor& executor, PackedConstants* constants, int64_t* of_kernel) const;
   void* pointer_of(const kernel::Binding& binding, std::span<const void* const> inputs, std::span<void* const> outputs,
                    char* scratch) const;
 
