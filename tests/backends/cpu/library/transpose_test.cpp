@@ -46,8 +46,8 @@ std::vector<Form> forms() {
   std::vector<Form> all;
   for (const int bits : {8, 16, 32}) {
     const int64_t side = cpu::square_side(bits);
-    for (const int64_t rows : {int64_t{1}, side - 1, side, side + 1, 3 * side, int64_t{67}})
-      for (const int64_t columns : {int64_t{1}, side - 1, side, side + 1, 3 * side, int64_t{67}})
+    for (const int64_t rows : {int64_t{1}, side - 1, side, side + 1, 3 * side, int64_t{130}})
+      for (const int64_t columns : {int64_t{1}, side - 1, side, side + 1, 3 * side, int64_t{130}})
         all.push_back({bits, rows, columns});
   }
   return all;

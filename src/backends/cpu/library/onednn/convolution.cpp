@@ -107,7 +107,7 @@ class TiledConvolution final : public Primitive {
     if (step.quantized) take_scales(*step.quantized);
     ends_.post_ops = PostOpAttributes(step);
     made_for(step.op, [&] {
-      const std::vector<Cut> cuts = cuts_of(shape_);
+      const std::vector<Cut> cuts = cuts_of(shape_, factors());
       const bool may_cut = like_ == nullptr || !like_->is_whole_;
       is_whole_ = !may_cut || !std::any_of(cuts.begin(), cuts.end(), [&](const Cut& how) { return is_cut(how); });
       if (is_whole_) cut(whole_image(shape_));
@@ -161,6 +161,10 @@ class TiledConvolution final : public Primitive {
   bool has_bias() const { return !shape_.bias.dims.empty(); }
 
   bool has_integers() const { return !ends_.scaling.scales.empty(); }
+  Factors factors() const {
+    if (!has_integers()) return Factors::floats;
+    return ends_.scaling.zero_point != 0 ? Factors::integers_with_zero_point : Factors::integers;
+  }
   // With integers it is f32, else the user's type.
   DataType bias_type() const { return has_integers() ? DataType::f32 : shape_.bias.dtype; }
 

@@ -13,7 +13,9 @@ constexpr int64_t kMinSlice = 64, kSliceStep = 32;  // channels
 
 // For an image. The call of a tile costs less than a microsecond.
 constexpr double kTileOperations = 1.5e6;    // multiplications and additions that justify a separate tile
-constexpr double kTileBytes = 128 << 10;     // the same in bytes read and written
+constexpr double kIntegerOperations = 6e6;   // of integers: an instruction multiplies four for each float
+constexpr double kBorderOperations = 16e6;   // of integers, if the call also finds what a zero point adds at the border
+constexpr double kTileBytes = 128 << 10;     // bytes read and written that justify a separate tile
 constexpr int64_t kMinPositions = 32;        // that share a tile's pass over the weights
 constexpr int64_t kMinPositionsOfSlab = 16;  // the same without slices: else there would be no other tile
 // per output element, so that copying slices to their destination is cheap in comparison
@@ -29,6 +31,17 @@ int64_t divided_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 int64_t pad_end(const ConvolutionShape& shape, size_t axis) {
   return (shape.position_extents[axis] - 1) * shape.strides[axis] + shape.reach(axis) - shape.image_extents[axis] -
          shape.pads_begin[axis];
+}
+
+bool has_pads(const ConvolutionShape& shape) {
+  for (size_t axis = 0; axis < shape.spatial_rank(); ++axis)
+    if (shape.pads_begin[axis] > 0 || pad_end(shape, axis) > 0) return true;
+  return false;
+}
+
+double tile_operations(const ConvolutionShape& shape, Factors factors) {
+  if (factors == Factors::floats) return kTileOperations;
+  return factors == Factors::integers_with_zero_point && has_pads(shape) ? kBorderOperations : kIntegerOperations;
 }
 
 bool may_see_a_pad_alone(const ConvolutionShape& shape) {
@@ -154,8 +167,8 @@ double most_blocks(const ConvolutionShape& shape) {
 
 }  // namespace
 
-std::vector<Cut> cuts_of(const ConvolutionShape& shape) {
-  int64_t tiles = wanted_tiles(shape, 1, kTileOperations, kTileBytes);
+std::vector<Cut> cuts_of(const ConvolutionShape& shape, Factors factors) {
+  int64_t tiles = wanted_tiles(shape, 1, tile_operations(shape, factors), kTileBytes);
   if (tiles > 1) tiles += tiles % 2;  // few tiles are divided evenly among an even number of threads
   std::vector<Cut> cuts;
   do {

@@ -18,9 +18,10 @@ struct Cut {
   std::vector<Slab> slabs;
   int64_t slice;  // channels; the last slice may have fewer
 };
+enum class Factors { floats, integers, integers_with_zero_point };
 // The cuts to try in turn, each with fewer tiles. oneDNN may have no fast code for the last slab of one, which is smaller, with
 // the packed weights of the others.
-std::vector<Cut> cuts_of(const ConvolutionShape& shape);
+std::vector<Cut> cuts_of(const ConvolutionShape& shape, Factors factors);
 Cut whole_image(const ConvolutionShape& shape);
 
 // The cut of the gradient of weights, which is a sum over all images: blocks of whole images or slabs of one, and slices of
