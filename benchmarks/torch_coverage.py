@@ -13,7 +13,7 @@ torch.compile(backend="lamina"). One line per model and mode:
 
 --results is a file of JSON lines that each run extends: models in it are not run again, so that a run can be cut off at any time.
 The summary is about all rows in it: means, models whose error is more than five times eager's, and the ops left to PyTorch by
-number of models. A model that does not build, or that torch itself does not compile, is named and not counted.
+number of models. Where torch lacks an op of the model in float64, the difference from eager is at most 1e-5. A model that does not build, or that torch itself does not compile, is named and not counted.
 Needs the packages lamina and torch; models of transformers, timm and torchvision are left out where the package is missing.
 """
 import argparse
@@ -43,6 +43,7 @@ MODELS = {name: build for models in FAMILIES.values() for name, build in models.
 MODES = ("infer", "train")
 WRONG = 5  # times eager's error
 FLOOR = 1e-6  # an error that is not wrong beside an eager one of 0
+APART = 1e-5  # a difference from eager that is wrong where float64 cannot be had: torch lacks an op of the model in it
 
 
 class Case(torch_models.Case):
@@ -68,6 +69,8 @@ def measured(name, mode):
     nodes = [node for report in reports for node in report.nodes]
     for key, counted in (("floats", [node for node in nodes if node.floating]), ("nodes", nodes)):
         row[key], row[f"carried_{key}"] = len(counted), sum(node.carried for node in counted)
+    if not nodes:
+        raise RuntimeError("torch traces no graph of the model")
     row["left"] = sorted({(node.op, node.reason, node.floating) for node in nodes if not node.carried})
     row.update(torch_models.errors(case, function))
     return row
@@ -113,7 +116,7 @@ FORM = "{:28} {:6} {:>8} {:>8} {:>9} {:>9} {:>7}  {}"
 
 def is_wrong(row):
     error, eager = row.get("error"), row.get("eager_error")
-    return error is not None and not error <= max(WRONG * eager, FLOOR)
+    return not row["beside_eager"] <= APART if error is None else not error <= max(WRONG * eager, FLOOR)
 
 
 def line(row):

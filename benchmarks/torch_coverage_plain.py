@@ -147,7 +147,7 @@ def factorization_machine():
 
 
 def collaborative_filter():
-    return case(lambda p, u, i: p["top"](torch.cat([p["users"](u) * p["items"](i), p["deep"](torch.cat([p["users"](u), p["items"](i)], -1))], -1)), ids(8), ids(8), users=nn.Embedding(50, 8), items=nn.Embedding(50, 8),
+    return case(lambda p, u, i: p["top"](torch.cat([p["people"](u) * p["things"](i), p["deep"](torch.cat([p["people"](u), p["things"](i)], -1))], -1)), ids(8), ids(8), people=nn.Embedding(50, 8), things=nn.Embedding(50, 8),
                 deep=mlp(16, 16, 8), top=nn.Linear(16, 1))
 
 
@@ -280,7 +280,7 @@ def complex_rotary():
 def mixture_of_experts():
     def run(p, x):
         weight, chosen = torch.topk(p["gate"](x).softmax(-1), 2)
-        weight = torch.zeros(x.shape[0], 4).scatter(1, chosen, weight / weight.sum(-1, keepdim=True))
+        weight = x.new_zeros(x.shape[0], 4).scatter(1, chosen, weight / weight.sum(-1, keepdim=True))
         return sum(weight[:, i:i + 1] * expert(x) for i, expert in enumerate(p["experts"]))
 
     return case(run, torch.randn(6, 16), gate=nn.Linear(16, 4), experts=nn.ModuleList(mlp(16, 16, 16) for _ in range(4)))
@@ -321,8 +321,8 @@ def contrastive():
 def losses():
     def run(p, x, y):
         z = p["net"](x)
-        return (F.cross_entropy(z, y, weight=torch.linspace(0.5, 1.5, 5), label_smoothing=0.1) + F.smooth_l1_loss(z, z.detach() * 0.5) + F.huber_loss(z, -z.detach())
-                + F.binary_cross_entropy_with_logits(z, torch.rand_like(z).detach().round() * 0 + 1.0) + F.kl_div(z.log_softmax(-1), z.detach().softmax(-1), reduction="batchmean"))
+        return (F.cross_entropy(z, y, weight=torch.linspace(0.5, 1.5, 5).to(z.dtype), label_smoothing=0.1) + F.smooth_l1_loss(z, z.detach() * 0.5) + F.huber_loss(z, -z.detach())
+                + F.binary_cross_entropy_with_logits(z, torch.ones_like(z)) + F.kl_div(z.log_softmax(-1), z.detach().softmax(-1), reduction="batchmean"))
 
     return case(run, torch.randn(6, 16), ids(6, among=5), net=mlp(16, 32, 5))
 

@@ -100,15 +100,15 @@ def two_towers(kind, config, **settings):
 
 P = functools.partial
 ENCODERS = """Albert Roberta Electra MPNet RoFormer RemBert XLMRoberta Camembert Ernie MegatronBert Nystromformer ConvBert DebertaV2 Deberta
-SqueezeBert RobertaPreLayerNorm Data2VecText Yoso Ibert Mra XLMRobertaXL FNet ModernBert Esm""".split()
-DECODERS = """Olmo Olmo2 Phi Phi3 StableLm Starcoder2 Qwen3 Gemma Gemma3 Granite Cohere Cohere2 Glm Glm4 Nemotron Persimmon SmolLM3 Helium Arcee Exaone4
+SqueezeBert RobertaPreLayerNorm Data2VecText Yoso IBert Mra XLMRobertaXL FNet ModernBert Esm""".split()
+DECODERS = """Olmo Olmo2 Phi Phi3 StableLm Starcoder2 Qwen3 Gemma Granite Cohere Cohere2 Glm Glm4 Nemotron Persimmon SmolLM3 Helium Arcee Exaone4
 DiffLlama Ernie4_5 BitNet SeedOss Apertus Ministral""".split()
-EXPERTS = "Qwen2Moe Qwen3Moe Olmoe GraniteMoe PhiMoe Dots1 GptOss MiniMax".split()
+EXPERTS = "Qwen2Moe Qwen3Moe Olmoe GraniteMoe Phimoe Dots1 GptOss MiniMax".split()
 OWN = {
     "Albert": dict(embedding_size=16), "Electra": dict(embedding_size=16), "Deberta": dict(pos_att_type=["c2p", "p2c"], relative_attention=True),
     "DebertaV2": dict(pos_att_type=["c2p", "p2c"], relative_attention=True), "SqueezeBert": dict(embedding_size=WIDTH), "RemBert": dict(input_embedding_size=16, output_embedding_size=16),
     "ConvBert": dict(embedding_size=WIDTH), "Esm": dict(mask_token_id=3, position_embedding_type="rotary"), "ModernBert": dict(local_attention=8, sparse_prediction=False),
-    "Gemma3": dict(sliding_window=8), "Cohere2": dict(sliding_window=8), "Exaone4": dict(sliding_window=8), "Nystromformer": dict(segment_means_seq_len=16, num_landmarks=4),
+    "Cohere2": dict(sliding_window=8), "Exaone4": dict(sliding_window=8), "Nystromformer": dict(segment_means_seq_len=4, num_landmarks=4),
 }
 MOE = dict(num_experts=4, num_local_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, shared_expert_intermediate_size=16, decoder_sparse_step=1,
            n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1)
@@ -121,6 +121,7 @@ for _name in DECODERS:
 for _name in EXPERTS:
     MODELS[_name.lower()] = P(decoder, _name, **MOE)
 MODELS.update({
+    "gemma3": P(text, "Gemma3ForCausalLM", "Gemma3TextConfig", num_key_value_heads=2, use_cache=False, head_dim=8, sliding_window=8),
     "deepseek_v3": P(decoder, "DeepseekV3", **{**MOE, "n_group": 2, "topk_group": 1, "kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8,
                                                "v_head_dim": 8, "num_key_value_heads": HEADS, "head_dim": 8}),
     "distilbert": P(text, "DistilBertForMaskedLM", "DistilBertConfig", dim=WIDTH, n_layers=LAYERS, n_heads=HEADS, hidden_dim=64),

@@ -140,7 +140,10 @@ def test_what_is_not_finite():
 def test_an_encoder_layer_of_torch(norm_first):
     layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=norm_first).eval()
     with torch.no_grad():
-        carried(lambda x: layer(x), torch.randn(2, 5, 16), bound=1e-5)
+        x, causal = torch.randn(2, 5, 16), torch.nn.Transformer.generate_square_subsequent_mask(5)
+        carried(lambda x: layer(x), x, bound=1e-5)
+        carried(lambda x, m: layer(x, src_mask=m), x, causal, bound=1e-5)
+        carried(lambda x, m: layer(x, src_key_padding_mask=m), x, torch.arange(5).repeat(2, 1) > 3, bound=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean"])

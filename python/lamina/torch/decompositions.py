@@ -18,17 +18,27 @@ FURTHER = [aten.grid_sampler_2d, aten.upsample_bicubic2d, aten.upsample_trilinea
            aten.logical_xor, aten.hypot]
 
 
+KEYS_OF_BATCH = 1  # a mask [batch, keys]; 0: [queries, keys], 2: [batch, heads, queries, keys]
+
+
 def encoder_layer(src: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor,
                   use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor, norm_bias_2: Tensor,
                   ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor, ffn_bias_2: Tensor, mask: Optional[Tensor] = None,
                   mask_type: Optional[int] = None) -> Any:
     """The one op by which nn.TransformerEncoderLayer runs for inference."""
-    if mask is not None or src.is_nested:
+    if src.is_nested:
         return NotImplemented
+    if mask is not None:  # as in torch's kernel, which attends where it is 0
+        hidden_from = mask.to(torch.bool) if mask_type != KEYS_OF_BATCH else mask.to(torch.bool)[:, None, None, :]
 
     def attention(x: Tensor) -> Tensor:
         q, k, v = F.linear(x, qkv_weight, qkv_bias).unflatten(-1, (3, num_heads, embed_dim // num_heads)).permute(2, 0, 3, 1, 4).unbind(0)
-        return F.linear(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2), proj_weight, proj_bias)
+        if mask is None:
+            made = F.scaled_dot_product_attention(q, k, v)
+        else:  # a row that attends nowhere is NaN
+            scores = (q * (embed_dim // num_heads) ** -0.5) @ k.transpose(-1, -2)
+            made = scores.masked_fill(hidden_from, -math.inf).softmax(-1) @ v
+        return F.linear(made.transpose(1, 2).flatten(2), proj_weight, proj_bias)
 
     def wide(x: Tensor) -> Tensor:
         hidden = F.linear(x, ffn_weight_1, ffn_bias_1)
