@@ -81,6 +81,7 @@ def test_extremes_and_their_places(dtype):
         if dtype is not torch.bool:
             carried(lambda x: [getattr(torch, "arg" + name)(x, 1), getattr(torch, "arg" + name)(x, 0, True), getattr(torch, "arg" + name)(x)], x)
     if dtype.is_floating_point:
+        with_gradient(lambda x: torch.max(x, 0)[0] * torch.min(x, 0)[0], torch.tensor(1.5, dtype=dtype))
         with_gradient(lambda x: torch.max(x, 1)[0] * torch.min(x, 1)[0], torch.randn(4, 6).to(dtype), bound=CLOSE[dtype])
 
 

@@ -261,7 +261,7 @@ def scatter(l: Lowering, a: Args) -> Any:
     if 0 in index.shape or any(index.shape[d] != shape[d] for d in range(len(shape)) if d != axis):
         raise Refused("indices whose shape differs along other axes")
     if hasattr(a, "src"):
-        source = l.parameter(a.src, whole.dtype)
+        source = with_an_axis(l, l.parameter(a.src, whole.dtype))
         for d, extent in enumerate(index.shape):
             source = source if source.shape[d] == extent else sliced(l, source, d, 0, extent)
         entries = along(l, source, axis)
