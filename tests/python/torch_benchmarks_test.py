@@ -22,6 +22,6 @@ def test_coverage_goes_on_where_it_stopped(tmp_path):
     command = [sys.executable, BENCHMARKS / "torch_coverage.py", "highway", "--results", tmp_path / "rows"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^highway +train +100.0% +100.0%", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^highway +train +100.00% +100.00%", done.stdout, re.MULTILINE), done.stdout
     again = subprocess.run(command, capture_output=True, text=True)
     assert not re.search("^highway", again.stdout, re.MULTILINE) and "all: 1 models, 100.00%" in again.stdout, again.stdout

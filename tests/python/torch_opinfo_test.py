@@ -24,7 +24,7 @@ except Exception as error:  # torch's test utilities need packages that torch do
 NAMES = """native_layer_norm nn.functional.layer_norm nn.functional.rms_norm nn.functional.group_norm nn.functional.batch_norm
 nn.functional.instance_norm softmax log_softmax _softmax_backward_data nn.functional.gelu nn.functional.silu nn.functional.mish
 nn.functional.linear addmm addbmm baddbmm bmm mm matmul mean sum amax amin prod cat stack where exp expm1 log log1p sqrt rsqrt sin cos tanh
-atan2 fmod remainder cumprod sigmoid erfc abs neg sign trunc reciprocal square nn.functional.relu nn.functional.hardswish nn.functional.hardsigmoid nn.functional.hardtanh nn.functional.leaky_relu
+atan2 fmod remainder cumprod floor ceil erf flip sigmoid erfc abs neg sign trunc reciprocal square nn.functional.relu nn.functional.hardswish nn.functional.hardsigmoid nn.functional.hardtanh nn.functional.leaky_relu
 nn.functional.elu nn.functional.softplus nn.functional.prelu nn.functional.threshold nn.functional.softmin add sub mul div rsub maximum minimum
 clamp clamp_min clamp_max pow eq ne lt le gt ge logical_and logical_not nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d
 nn.functional.conv_transpose1d nn.functional.conv_transpose2d nn.functional.conv_transpose3d nn.functional.scaled_dot_product_attention
@@ -32,7 +32,7 @@ nn.functional.max_pool2d nn.functional.avg_pool2d nn.functional.interpolate nn.f
 nn.functional.cross_entropy nn.functional.nll_loss nn.functional.glu nn.functional.normalize masked_fill addcmul lerp""".split()
 # Compared but not counted: lamina has no ops for parts of them (products of all but one element, class weights, and so on).
 PARTLY = {"prod", "pow", "nn.functional.cross_entropy", "nn.functional.nll_loss"}
-COUNTED_MODES = {"nn.functional.pad": ["constant"], "nn.functional.interpolate": ["nearest", "bilinear"], "div": ["no_rounding_mode"]}
+COUNTED_MODES = {"nn.functional.pad": ["constant"], "nn.functional.interpolate": ["nearest", "bilinear"]}
 COUNTED_TYPES = ("f32", "f64", "bf16")
 DRAWN_OTHERS = 20  # number of operations without an op in lamina, by default
 tally, others = Tally(), Tally()
