@@ -13,10 +13,10 @@ namespace lamina::compiler {
 
 class ZipWriter {
  public:
-  explicit ZipWriter(std::ostream& out) : out_(out) {}
+  // `most`: bytes of an archive whose places and sizes have 32 bits; larger ones have records of zip64.
+  explicit ZipWriter(std::ostream& out, uint64_t most = 0xFFFFFFFF) : out_(out), most_(most) {}
 
-  // The member's data are `parts`, one after the other. `alignment`: at most 32 KiB. Throws Error(unimplemented) if the archive
-  // exceeds 4 GiB.
+  // The member's data are `parts`, one after the other. `alignment`: at most 32 KiB.
   void add(const std::string& name, std::span<const std::string_view> parts, size_t alignment);
   void add(const std::string& name, std::string_view data, size_t alignment) { add(name, std::span(&data, 1), alignment); }
   // The directory, after the last member.
@@ -27,11 +27,12 @@ class ZipWriter {
     std::string name;
     uint32_t checksum;
     uint64_t size, at;  // at: of the local header
+    bool is_large;      // it does not begin and end in 32 bits
   };
   void write(std::string_view bytes);
 
   std::ostream& out_;
-  uint64_t written_ = 0;
+  uint64_t most_, written_ = 0;
   std::vector<Member> members_;
 };
 
