@@ -109,11 +109,12 @@ void measure(const std::string& text, const Form& form, const Options& options) 
   contraction.matrices.weights = {s.k, s.n, s.n, 1, {}, DataType::f32};
   contraction.matrices.dst = {s.m, s.n, s.n, 1, {}, DataType::f32};
   const cpu::Machine machine = cpu::host_machine();
-  const auto schedule =
-      cpu::choose_dequantized_schedule(contraction, cpu::QuantizedWeights::run_of(matrix), machine, options.threads);
-  const cpu::QuantizedWeights packed(matrix, machine, schedule, true), plain(matrix, machine, schedule, false);
-  const cpu::ProductRunner runner(contraction, machine, schedule.product, options.threads, {.source = &packed});
-  const cpu::ProductRunner plain_runner(contraction, machine, schedule.product, options.threads, {.source = &plain});
+  const auto schedule = cpu::choose_dequantized_schedule(contraction, cpu::run_of(matrix), machine, options.threads);
+  const auto compiled = cpu::quantized_weights(matrix, machine, schedule, true);
+  const auto compiled_plain = cpu::quantized_weights(matrix, machine, schedule, false);
+  const cpu::QuantizedWeights &packed = *compiled, &plain = *compiled_plain;
+  const cpu::ProductRunner runner(contraction, machine, schedule.product, options.threads, cpu::product_weights(packed));
+  const cpu::ProductRunner plain_runner(contraction, machine, schedule.product, options.threads, cpu::product_weights(plain));
   const Block values = random_elements(form.dtype, s.k * s.n, -8, 7), scales = random_elements(form.scales, groups * s.n, 0, 1),
               src = random_elements(DataType::f32, s.m * s.k, -1, 1), dst = block_of(static_cast<size_t>(s.m * s.n) * 4),
               scratch = block_of(std::max(runner.scratch_bytes(), plain_runner.scratch_bytes()));

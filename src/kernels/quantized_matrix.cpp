@@ -1,6 +1,8 @@
 #include "kernels/quantized_matrix.h"
 
 #include "interface/status.h"
+#include "kernels/matmul_stack.h"
+#include "kernels/plan.h"
 
 namespace lamina::kernel {
 

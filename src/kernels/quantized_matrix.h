@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/matmul_stack.h"
+#include "kernels/matrix_stack.h"
 
 namespace lamina::kernel {
+
+struct LibraryStep;
 
 struct QuantizedMatrix {
   MatrixStack values;                      // k rows
@@ -17,6 +19,12 @@ struct QuantizedMatrix {
   std::optional<MatrixStack> zero_points;  // likewise
   int64_t group_rows = 1, group_columns = 1;
   DataType rounds_to = DataType::f32;
+
+  template <typename Self, typename Visit>
+  static void for_each_field(Self& self, const Visit& visit) {
+    visit(self.values), visit(self.scales), visit(self.zero_points), visit(self.group_rows), visit(self.group_columns);
+    visit(self.rounds_to);
+  }
 };
 
 // Of a step with LibraryStep::dequantized. Scales and zero points from attributes are f32 and contiguous.

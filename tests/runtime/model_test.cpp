@@ -136,6 +136,36 @@ TEST(ExportedModel, WithConvolutions) {
   }
 }
 
+// Weights of 4 and 8 bits: constant, and given by the caller.
+TEST(ExportedModel, WithWeightsOfFewBits) {
+  for (const DataType dtype : {DataType::s8, DataType::s4}) {
+    for (const bool is_constant : {true, false}) {
+      GraphBuilder g;
+      const auto weights = is_constant ? g.constant(dtype, {64, 48}) : g.input(dtype, {64, 48});
+      const auto scales = is_constant ? g.constant(f32, {2, 48}) : g.input(f32, {2, 48});
+      const auto floats = g.op(OpKind::DynamicDequantize, {weights, scales},
+                               {{"qtype", std::string("per_group")}, {"group_shape", Dims{32, 1}}}, f32);
+      g.op(OpKind::MatMul, {g.input(f32, {5, 64}), floats});
+      ExportedGraph exported(g.finish());
+      EXPECT_EQ(exported.difference({2, 0}), "") << name_of(dtype) << " " << is_constant;
+      EXPECT_NE(exported.file().text().find("lamina_dequantized_tile"),
+                std::string::npos);  // not dequantised before the product
+    }
+  }
+}
+
+TEST(ExportedModel, WithRowsAlongAnAxis) {
+  for (const DataType dtype : {f32, DataType::bf16, DataType::s32}) {
+    GraphBuilder g;
+    const auto x = g.input(dtype, {6, 50, 3});
+    g.multi(OpKind::TopK, {x}, {{"axis", int64_t{1}}, {"k", int64_t{7}}, {"largest", true}}, {dtype, DataType::s64});
+    g.op(OpKind::CumSum, {x}, {{"axis", int64_t{1}}, {"reverse", true}, {"exclusive", true}});
+    g.op(OpKind::CumProd, {x}, {{"axis", int64_t{-1}}});
+    ExportedGraph exported(g.finish());
+    EXPECT_EQ(exported.difference({3, 1}), "") << name_of(dtype);
+  }
+}
+
 TEST(ExportedModel, WithColumnSums) {
   ExportedGraph exported(column_sums());
   EXPECT_EQ(exported.difference({3, 0}), "");

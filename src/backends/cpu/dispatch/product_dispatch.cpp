@@ -86,19 +86,21 @@ void ProductDispatch::write(ProgramWriter& to) const {
   code_.write(to);
 }
 
-std::unique_ptr<const ProductDispatch> ProductDispatch::read(ProgramReader& from, const RowSource* rows) {
+std::unique_ptr<const ProductDispatch> ProductDispatch::read(ProgramReader& from, const RowSource* rows,
+                                                             const PanelMaker* panels) {
   auto program = from.get<ProductProgram>();
   check(program);
   ProductCode code = ProductCode::read(from);
-  const auto has_tiles = [&](const ProductCode::PanelCode& panels) {
-    return panels.tiles.size() == static_cast<size_t>(program.rows) + 1 && panels.columns > 0;
+  const auto has_tiles = [&](const ProductCode::PanelCode& of_width) {
+    return of_width.tiles.size() == static_cast<size_t>(program.rows) + 1 && of_width.columns > 0;
   };
   const kernel::MatmulStack& of = program.matrices;
-  require((of.n < program.columns || has_tiles(code.whole)) && (of.n % program.columns == 0 || has_tiles(code.last)),
-          "the tiles of a product");
+  const bool needs_whole = of.n >= program.columns || panels != nullptr;
+  const bool needs_last = of.n % program.columns != 0 && panels == nullptr;
+  require((!needs_whole || has_tiles(code.whole)) && (!needs_last || has_tiles(code.last)), "the tiles of a product");
   require(rows == nullptr || program.copies_rows || (rows->part() > 0 && program.k_block % rows->part() == 0),
           "the parts of a row");
-  return std::make_unique<const ProductDispatch>(std::move(program), std::move(code), nullptr, rows);
+  return std::make_unique<const ProductDispatch>(std::move(program), std::move(code), panels, rows);
 }
 
 ProductDispatch::ProductDispatch(ProductProgram program, ProductCode code, const PanelMaker* panels, const RowSource* rows)

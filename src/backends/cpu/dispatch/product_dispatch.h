@@ -48,8 +48,8 @@ class ProductDispatch {
   ProductDispatch(const ProductDispatch&) = delete;
   ProductDispatch& operator=(const ProductDispatch&) = delete;
 
-  // Without panels of another kind.
-  static std::unique_ptr<const ProductDispatch> read(ProgramReader& from, const RowSource* rows = nullptr);
+  static std::unique_ptr<const ProductDispatch> read(ProgramReader& from, const RowSource* rows = nullptr,
+                                                     const PanelMaker* panels = nullptr);
   void write(ProgramWriter& to) const;
 
   const kernel::MatmulStack& matrices() const { return stack_; }

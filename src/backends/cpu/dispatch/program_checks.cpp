@@ -21,6 +21,22 @@ bool has_dims(const Dims& dims, size_t rank) { return dims.size() == rank; }
 
 bool is_in(int64_t value, int64_t least, int64_t most) { return value >= least && value <= most; }
 
+// Floats from 16 bits on, and integers of whole bytes.
+bool has_elements_of_numbers(DataType dtype) {
+  return bits_of(dtype) >= (is_floating(dtype) ? 16 : 8) && (is_floating(dtype) || is_integer(dtype));
+}
+
+void check_rows(const AxisRowsProgram& rows, size_t tensors, int64_t extent) {
+  require(rows.shape.size() < static_cast<size_t>(kMaxRank) && rows.strides.size() == tensors && is_in(extent, 0, kMostExtent),
+          "rows along an axis");
+  int64_t count = 1;
+  for (const int64_t rest : rows.shape) {
+    require(is_in(rest, 0, kMostExtent) && count <= kMostExtent, "rows along an axis");
+    count *= rest;
+  }
+  for (const Dims& strides : rows.strides) require(has_dims(strides, rows.shape.size() + 1), "strides of rows along an axis");
+}
+
 // The axes, outer and inner dim of rows or terms.
 void check_window(const std::vector<kernel::WindowAxis>& axes, std::initializer_list<kernel::WindowDim> dims) {
   require(!axes.empty() && axes.size() <= static_cast<size_t>(kMaxRank), "axes of a window");
@@ -129,6 +145,32 @@ void check(const WindowRowsProgram& program) {
   require(is_in(program.column_groups.columns, 0, kMostOfTile) && is_in(program.column_groups.step, 0, kMostExtent) &&
               is_in(program.column_group_count, 0, kMostOfTile),
           "groups of columns");
+}
+
+void check(const kernel::QuantizedMatrix& matrix, const QuantizedPanel& panel) {
+  const int bits = bits_of(matrix.values.dtype);
+  require((bits == 4 || bits == 8) && panel.dtype == matrix.values.dtype && bits_of(panel.scales) >= 16 &&
+              bits_of(matrix.scales.dtype) >= 8 && (!matrix.zero_points || bits_of(matrix.zero_points->dtype) >= 4),
+          "types of quantized weights");
+  require(is_in(matrix.values.rows, 1, kMostExtent) && is_in(matrix.values.columns, 1, kMostExtent) &&
+              is_in(matrix.group_rows, 1, kMostExtent) && is_in(matrix.group_columns, 1, kMostExtent) &&
+              is_in(panel.run, 1, kMostExtent) && matrix.values.rows % panel.run == 0 &&
+              is_in(panel.vector_bits, 32, kMostOfTile) && is_in(panel.vectors, 1, kMostOfTile) &&
+              panel.has_zero_points == matrix.zero_points.has_value(),
+          "groups of quantized weights");
+}
+
+void check(const TopKProgram& program) {
+  check_rows(program.rows, 3, program.extent);
+  require(
+      is_in(program.k, 0, program.extent) && has_elements_of_numbers(program.dtype) && is_in(program.threads, 1, kMostOfTile),
+      "the k of TopK");
+}
+
+void check(const RunningProgram& program) {
+  check_rows(program.rows, 2, program.extent);
+  require(has_elements_of_numbers(program.dtype) && is_in(program.threads, 1, kMostOfTile),
+          "the type of a running sum or product");
 }
 
 void check(const ConvolutionProgram& program, size_t args) {

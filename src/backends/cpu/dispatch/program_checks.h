@@ -4,10 +4,13 @@
 
 #include <cstddef>
 
+#include "backends/cpu/program/axis_program.h"
 #include "backends/cpu/program/kernel_program.h"
 #include "backends/cpu/program/product_program.h"
+#include "backends/cpu/program/quantized_panel.h"
 #include "backends/cpu/program/tile_program.h"
 #include "backends/cpu/program/window_program.h"
+#include "kernels/quantized_matrix.h"
 
 namespace lamina::cpu {
 
@@ -17,7 +20,10 @@ void check(const KernelProgram& program);
 // `args`: of the step. `constants`: of the plan.
 void check(const TileProgram& program, size_t args, size_t constants);
 void check(const ProductProgram& program);
+void check(const TopKProgram& program);
+void check(const RunningProgram& program);
 void check(const WindowRowsProgram& program);
+void check(const kernel::QuantizedMatrix& matrix, const QuantizedPanel& panel);
 void check(const ConvolutionProgram& program, size_t args);
 
 }  // namespace lamina::cpu

@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "backends/cpu/dispatch/along_axis_steps.h"
 #include "backends/cpu/dispatch/convolution_step.h"
+#include "backends/cpu/dispatch/dequantized_step.h"
 #include "backends/cpu/dispatch/product_step.h"
 #include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/dispatch/step_kinds.h"
@@ -176,6 +178,9 @@ ProgramRunner::Runner read_runner(ProgramReader& from, size_t args, size_t const
       require(product->arg_count() == args, "the args of a product");
       return product;
     }
+    case StepKind::dequantized: return DequantizedStep::read(from, args);
+    case StepKind::top_k: return read_top_k(from, args);
+    case StepKind::running: return read_running(from, args);
     case StepKind::convolution: return ConvolutionStep::read(from, args);
   }
   ByteReader::fail("a kind of step");

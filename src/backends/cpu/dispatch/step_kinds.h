@@ -6,8 +6,8 @@
 
 namespace lamina::cpu {
 
-enum class StepKind { kernel, tiled, product, convolution };
+enum class StepKind { kernel, tiled, product, convolution, dequantized, top_k, running };
 template <>
-inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::convolution);
+inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::running);
 
 }  // namespace lamina::cpu

@@ -103,15 +103,16 @@ class DequantizedBits : public OnDescribedMachine {
     std::vector<char> expected = before;
     kernel::interpret(contraction, src.data(), kernel::dequantized(matrix, memory).data(), bias.data(), expected.data());
 
-    const int64_t run = cpu::QuantizedWeights::run_of(matrix);
+    const int64_t run = cpu::run_of(matrix);
     const auto all = cpu::legal_product_schedules(contraction, machine_);
     std::vector<DequantizedSchedule> tried{cpu::choose_dequantized_schedule(contraction, run, machine_, 2)};
     for (int i = 0; i < others; ++i) tried.push_back(cpu::legal(all.sample(random_), i % 2 == 0, contraction, run));
     for (const DequantizedSchedule& schedule : tried) {
       for (const bool is_packed : {false, true}) {
         const int threads = std::vector<int>{1, 2, 3, 7}[random_() % 4];
-        const cpu::QuantizedWeights weights(matrix, machine_, schedule, is_packed);
-        const cpu::ProductRunner runner(contraction, machine_, schedule.product, threads, {.source = &weights});
+        const auto made = cpu::quantized_weights(matrix, machine_, schedule, is_packed);
+        const cpu::QuantizedWeights& weights = *made;
+        const cpu::ProductRunner runner(contraction, machine_, schedule.product, threads, cpu::product_weights(weights));
         const cpu::Executor executor(cpu::Executor::Kind::workers, threads);
         AlignedBytes packed(weights.packed_bytes()), scratch(runner.scratch_bytes());
         if (is_packed) weights.pack(memory, packed.data(), executor);

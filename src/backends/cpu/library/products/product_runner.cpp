@@ -223,7 +223,7 @@ CompiledCode ProductRunner::Compiler::tile_of(int64_t rows, int64_t columns, int
                               .along_k = transposes() && last_lanes == 0,
                               .has_pointers = finds_rows(),
                               .groups = groups()};
-  return compile_code(weights_.source == nullptr ? source_of(of_floats) : weights_.source->tile(of_floats), machine_);
+  return compile_code(weights_.tile == nullptr ? source_of(of_floats) : weights_.tile(of_floats), machine_);
 }
 
 // Along a packed panel, along k, or in the same row of one of the next panels.

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
+#include "backends/cpu/code/code_source.h"
 #include "backends/cpu/code/jit.h"
 #include "backends/cpu/dispatch/product_dispatch.h"
-#include "backends/cpu/library/products/sources.h"
 #include "backends/cpu/product/product_code.h"
 #include "backends/cpu/product/product_schedule.h"
 #include "kernels/contraction.h"
@@ -15,8 +16,10 @@ namespace lamina::cpu {
 
 // Where the weights of a product come from. By default, they are a matrix in memory.
 struct ProductWeights {
-  bool are_packed_ahead = false;        // `run` gets those that `pack` wrote
-  const PanelSource* source = nullptr;  // must outlive the runner; the schedule copies panels
+  bool are_packed_ahead = false;       // `run` gets those that `pack` wrote
+  const PanelMaker* source = nullptr;  // must outlive the runner; the schedule copies panels
+  // The register tile that reads its panels, in place of one that reads panels of floats; null: it makes such.
+  std::function<CodeSource(const ProductTile& of_floats)> tile = nullptr;
   // Extents of the matrix that `pack` wrote, whose first entries the product reads; 0: those of the product. The schedule has
   // the vectors of the one that packed it.
   int64_t packed_k = 0, packed_n = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "backends/cpu/dispatch/dequantized_step.h"
 #include "backends/cpu/dispatch/product_step.h"
 #include "backends/cpu/library/library_ops.h"
 #include "backends/cpu/library/products/grouped_products.h"
@@ -59,58 +60,18 @@ std::unique_ptr<const Primitive> product_step(const Contraction& contraction, si
   return std::make_unique<const ProductStep>(std::move(product), of, std::move(name));
 }
 
-// Constant weights are packed once. Others are packed panel by panel.
-class DequantizedProduct final : public Primitive {
- public:
-  DequantizedProduct(const kernel::LibraryStep& step, const PrimitiveUse& use)
-      : DequantizedProduct(step, kernel::quantized_matrix(step), use) {}
-
-  const std::string& name() const override { return name_; }
-  size_t scratch_bytes() const override { return runner_.scratch_bytes(); }
-  size_t packed_bytes() const override { return is_packed_ ? weights_.packed_bytes() : 0; }
-  void pack(std::span<void* const> args, void* packed, void*, const Executor& executor) const override {
-    weights_.pack(memory_of(args), packed, executor);
-  }
-  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
-    const kernel::QuantizedMemory memory = is_packed_ ? kernel::QuantizedMemory{} : memory_of(args);
-    const void* const weights = is_packed_ ? args[1] : static_cast<const void*>(&memory);
-    runner_.run(args[0], weights, contraction_.matrices.has_bias ? args[2] : nullptr, args[ports_], scratch, executor);
-  }
-
- private:
-  DequantizedProduct(const kernel::LibraryStep& step, const kernel::QuantizedMatrix& matrix, const PrimitiveUse& use)
-      : DequantizedProduct(step, matrix, kernel::dequantized_contraction_of(step), machine_of(use), use) {}
-  DequantizedProduct(const kernel::LibraryStep& step, const kernel::QuantizedMatrix& matrix, Contraction contraction,
-                     const Machine& machine, const PrimitiveUse& use)
-      : contraction_(std::move(contraction)),
-        schedule_(choose_dequantized_schedule(contraction_, QuantizedWeights::run_of(matrix), machine, use.threads)),
-        ports_(step.inputs.size()),
-        scales_(step.dequantized->given_scales),
-        zero_points_(step.dequantized->given_zero_points),
-        is_packed_(use.packs_weights && !use.in_a_tile),
-        weights_(matrix, machine, schedule_, is_packed_),
-        runner_(contraction_, machine, schedule_.product, use.threads, {.source = &weights_}),
-        name_(join("product by ", kernel::print(matrix), ", ", describe(schedule_))) {}
-
-  kernel::QuantizedMemory memory_of(std::span<void* const> args) const {
-    size_t operand = ports_ + 1;
-    const auto given_or_next = [&](const std::vector<float>& given) -> const void* {
-      if (!given.empty()) return given.data();
-      return operand < args.size() ? args[operand++] : nullptr;
-    };
-    const void* const scales = given_or_next(scales_);
-    return {args[1], scales, given_or_next(zero_points_)};
-  }
-
-  const Contraction contraction_;
-  const DequantizedSchedule schedule_;
-  const size_t ports_;  // number of inputs
-  const std::vector<float> scales_, zero_points_;
-  const bool is_packed_;
-  const QuantizedWeights weights_;
-  const ProductRunner runner_;
-  const std::string name_;
-};
+std::unique_ptr<const Primitive> dequantized_product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  const kernel::QuantizedMatrix matrix = kernel::quantized_matrix(step);
+  const Contraction contraction = kernel::dequantized_contraction_of(step);
+  const Machine machine = machine_of(use);
+  const DequantizedSchedule schedule = choose_dequantized_schedule(contraction, run_of(matrix), machine, use.threads);
+  auto weights = quantized_weights(matrix, machine, schedule, use.packs_weights && !use.in_a_tile);
+  auto product =
+      std::make_unique<const ProductRunner>(contraction, machine, schedule.product, use.threads, product_weights(*weights));
+  DequantizedPorts ports{step.inputs.size(), step.dequantized->given_scales, step.dequantized->given_zero_points};
+  return std::make_unique<const DequantizedStep>(std::move(weights), std::move(product), std::move(ports),
+                                                 join("product by ", kernel::print(matrix), ", ", describe(schedule)));
+}
 
 bool all_tensors(const kernel::LibraryStep& step, const std::function<bool(DataType)>& holds) {
   for (const auto* ports : {&step.inputs, &step.outputs}) {
@@ -121,7 +82,7 @@ bool all_tensors(const kernel::LibraryStep& step, const std::function<bool(DataT
 }
 
 std::unique_ptr<const Primitive> product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  if (step.dequantized) return std::make_unique<DequantizedProduct>(step, use);
+  if (step.dequantized) return dequantized_product(step, use);
   const DataType dtype = step.outputs[0].dtype;
   if (step.quantized || step.post_ops || !is_as_wide_as_sums(dtype)) return nullptr;
   if (!all_tensors(step, [dtype](DataType other) { return other == dtype; })) return nullptr;

@@ -1,15 +1,17 @@
 // TopK. Elements are compared as integers of the same order: of floats, -0 equals 0, and NaN is the largest.
-#include "backends/cpu/library/along_axis/along_axis_ops.h"
+#include "backends/cpu/dispatch/along_axis_steps.h"
 
 #include <algorithm>
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 
-#include "backends/cpu/library/along_axis/axis_rows.h"
+#include "backends/cpu/dispatch/axis_rows.h"
+#include "backends/cpu/dispatch/program_checks.h"
+#include "backends/cpu/dispatch/step_kinds.h"
 #include "backends/cpu/threads/executor.h"
 #include "interface/element.h"
-#include "interface/op_schema.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -66,67 +68,68 @@ Copy copy_of(DataType dtype) {
 
 class TopK final : public Primitive {
  public:
-  TopK(const kernel::LibraryStep& step, const PrimitiveUse& use)
-      : axis_(wrap_axis(step.op.attribute<int64_t>("axis"), step.inputs[0].rank())),
-        extent_((*step.inputs[0].shape)[static_cast<size_t>(axis_)]),
-        k_(step.op.attribute<int64_t>("k")),
-        largest_(step.op.attribute<bool>("largest")),
-        has_values_(!step.outputs[0].is_empty_port()),
-        has_indices_(step.outputs.size() > 1 && !step.outputs[1].is_empty_port()),
-        rows_({&step.inputs[0], &step.outputs[has_values_ ? 0 : 1], &step.outputs[has_indices_ ? 1 : 0]}, axis_),
-        key_of_(key_of(step.inputs[0].dtype)),
-        copy_(copy_of(step.inputs[0].dtype)),
-        threads_(use.threads),
-        name_(k_ == extent_ ? "sort" : join("the first ", k_, " in order")) {}
+  explicit TopK(TopKProgram program)
+      : program_(std::move(program)),
+        rows_(program_.rows),
+        key_of_(key_of(program_.dtype)),
+        copy_(copy_of(program_.dtype)),
+        name_(program_.k == program_.extent ? "sort" : join("the first ", program_.k, " in order")) {}
 
   const std::string& name() const override { return name_; }
-  size_t scratch_bytes() const override { return static_cast<size_t>(threads_) * bytes_of_thread(); }
+  size_t scratch_bytes() const override { return static_cast<size_t>(program_.threads) * bytes_of_thread(); }
 
+  void write(ProgramWriter& to) const override {
+    to.write(StepKind::top_k);
+    to.write(program_);
+  }
   void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
-    const int64_t rows_each = AxisRows::rows_per_unit(8 * extent_);
-    for_each_tile((rows_.count() + rows_each - 1) / rows_each, executor.at_most(threads_), [&](int64_t unit, int thread) {
-      auto* const entries =
-          reinterpret_cast<Entry*>(static_cast<char*>(scratch) + static_cast<size_t>(thread) * bytes_of_thread());
-      for (int64_t row = unit * rows_each; row < std::min((unit + 1) * rows_each, rows_.count()); ++row)
-        sort_row(args, row, entries);
-    });
+    const int64_t rows_each = AxisRows::rows_per_unit(8 * program_.extent);
+    for_each_tile((rows_.count() + rows_each - 1) / rows_each, executor.at_most(program_.threads),
+                  [&](int64_t unit, int thread) {
+                    auto* const entries =
+                        reinterpret_cast<Entry*>(static_cast<char*>(scratch) + static_cast<size_t>(thread) * bytes_of_thread());
+                    for (int64_t row = unit * rows_each; row < std::min((unit + 1) * rows_each, rows_.count()); ++row)
+                      sort_row(args, row, entries);
+                  });
   }
 
  private:
-  size_t bytes_of_thread() const { return aligned(static_cast<size_t>(extent_) * sizeof(Entry)); }
+  size_t bytes_of_thread() const { return aligned(static_cast<size_t>(program_.extent) * sizeof(Entry)); }
 
   // The order of keys is that of the result: they are complemented if the largest element comes first.
   void sort_row(std::span<void* const> args, int64_t row, Entry* entries) const {
     const int64_t src = rows_.begin(0, row), step = rows_.step(0);
-    for (int64_t i = 0; i < extent_; ++i) {
+    for (int64_t i = 0; i < program_.extent; ++i) {
       const int64_t key = key_of_(args[0], src + i * step);
-      entries[i] = {largest_ ? ~key : key, i};
+      entries[i] = {program_.largest ? ~key : key, i};
     }
-    if (k_ == extent_)
-      std::sort(entries, entries + extent_);
+    if (program_.k == program_.extent)
+      std::sort(entries, entries + program_.extent);
     else
-      std::partial_sort(entries, entries + k_, entries + extent_);
-    for (int64_t i = 0; i < k_; ++i) {
+      std::partial_sort(entries, entries + program_.k, entries + program_.extent);
+    for (int64_t i = 0; i < program_.k; ++i) {
       const int64_t from = entries[i].index;
-      if (has_values_) copy_(args[0], src + from * step, args[1], rows_.begin(1, row) + i * rows_.step(1));
-      if (has_indices_) store_element(args[2], rows_.begin(2, row) + i * rows_.step(2), from);
+      if (program_.has_values) copy_(args[0], src + from * step, args[1], rows_.begin(1, row) + i * rows_.step(1));
+      if (program_.has_indices) store_element(args[2], rows_.begin(2, row) + i * rows_.step(2), from);
     }
   }
 
-  int axis_;
-  int64_t extent_, k_;
-  bool largest_, has_values_, has_indices_;
-  AxisRows rows_;  // of src, values, indices; an output that is absent has those of the other one
+  const TopKProgram program_;
+  AxisRows rows_;
   KeyOf key_of_;
   Copy copy_;
-  int threads_;
   std::string name_;
 };
 
 }  // namespace
 
-std::unique_ptr<const Primitive> compile_top_k(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  return std::make_unique<TopK>(step, use);
+std::unique_ptr<const Primitive> top_k_step(TopKProgram program) { return std::make_unique<const TopK>(std::move(program)); }
+
+std::unique_ptr<const Primitive> read_top_k(ProgramReader& from, size_t args) {
+  auto program = from.get<TopKProgram>();
+  check(program);
+  require(args >= (program.has_indices ? 3U : 2U), "the args of TopK");
+  return top_k_step(std::move(program));
 }
 
 }  // namespace lamina::cpu

@@ -1,15 +1,16 @@
 // CumSum and CumProd: each row is one chain of operations, in f64 for floats, so the results do not depend on threads.
-#include "backends/cpu/library/along_axis/along_axis_ops.h"
+#include "backends/cpu/dispatch/along_axis_steps.h"
 
 #include <algorithm>
 #include <string>
 #include <type_traits>
 #include <utility>
 
-#include "backends/cpu/library/along_axis/axis_rows.h"
+#include "backends/cpu/dispatch/axis_rows.h"
+#include "backends/cpu/dispatch/program_checks.h"
+#include "backends/cpu/dispatch/step_kinds.h"
 #include "backends/cpu/threads/executor.h"
 #include "interface/element.h"
-#include "interface/op_schema.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -78,56 +79,60 @@ RunRow rows_of(DataType dtype) {
   }
 }
 
+RunRow rows_of(const RunningProgram& program) {
+  return program.combine == RunningProgram::Combine::sum ? rows_of<Sum>(program.dtype) : rows_of<Product>(program.dtype);
+}
+
 class Running final : public Primitive {
  public:
-  Running(const kernel::LibraryStep& step, const PrimitiveUse& use, RunRow run_row, std::string name)
-      : axis_(wrap_axis(step.op.attribute<int64_t>("axis"), step.inputs[0].rank())),
-        extent_((*step.inputs[0].shape)[static_cast<size_t>(axis_)]),
-        exclusive_(step.op.attribute<bool>("exclusive")),
-        reverse_(step.op.attribute<bool>("reverse")),
-        rows_({&step.inputs[0], &step.outputs[0]}, axis_),
-        run_row_(run_row),
-        threads_(use.threads),
-        name_(std::move(name)) {}
+  explicit Running(RunningProgram program)
+      : program_(std::move(program)),
+        rows_(program_.rows),
+        run_row_(rows_of(program_)),
+        name_(program_.combine == RunningProgram::Combine::sum ? "running sums" : "running products") {}
 
   const std::string& name() const override { return name_; }
 
+  void write(ProgramWriter& to) const override {
+    to.write(StepKind::running);
+    to.write(program_);
+  }
   void run(std::span<void* const> args, void* /*scratch*/, const Executor& executor) const override {
-    const int64_t rows_each = AxisRows::rows_per_unit(extent_);
-    for_each_tile((rows_.count() + rows_each - 1) / rows_each, executor.at_most(threads_), [&](int64_t unit, int) {
+    const int64_t rows_each = AxisRows::rows_per_unit(program_.extent);
+    for_each_tile((rows_.count() + rows_each - 1) / rows_each, executor.at_most(program_.threads), [&](int64_t unit, int) {
       for (int64_t row = unit * rows_each; row < std::min((unit + 1) * rows_each, rows_.count()); ++row)
-        run_row_(row_of(args, row), exclusive_);
+        run_row_(row_of(args, row), program_.exclusive);
     });
   }
 
  private:
   Row row_of(std::span<void* const> args, int64_t row) const {
-    Row found{args[0], args[1], rows_.begin(0, row), rows_.step(0), rows_.begin(1, row), rows_.step(1), extent_};
-    if (!reverse_) return found;
-    found.src += (extent_ - 1) * found.src_step;
-    found.dst += (extent_ - 1) * found.dst_step;
+    Row found{args[0], args[1], rows_.begin(0, row), rows_.step(0), rows_.begin(1, row), rows_.step(1), program_.extent};
+    if (!program_.reverse) return found;
+    found.src += (program_.extent - 1) * found.src_step;
+    found.dst += (program_.extent - 1) * found.dst_step;
     found.src_step = -found.src_step;
     found.dst_step = -found.dst_step;
     return found;
   }
 
-  int axis_;
-  int64_t extent_;
-  bool exclusive_, reverse_;
-  AxisRows rows_;  // of src and dst
+  const RunningProgram program_;
+  AxisRows rows_;
   RunRow run_row_;
-  int threads_;
   std::string name_;
 };
 
 }  // namespace
 
-std::unique_ptr<const Primitive> compile_cum_sum(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  return std::make_unique<Running>(step, use, rows_of<Sum>(step.inputs[0].dtype), "running sums");
+std::unique_ptr<const Primitive> running_step(RunningProgram program) {
+  return std::make_unique<const Running>(std::move(program));
 }
 
-std::unique_ptr<const Primitive> compile_cum_prod(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  return std::make_unique<Running>(step, use, rows_of<Product>(step.inputs[0].dtype), "running products");
+std::unique_ptr<const Primitive> read_running(ProgramReader& from, size_t args) {
+  auto program = from.get<RunningProgram>();
+  check(program);
+  require(args == 2, "the args of a running sum or product");
+  return running_step(std::move(program));
 }
 
 }  // namespace lamina::cpu
