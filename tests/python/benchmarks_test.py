@@ -21,6 +21,12 @@ def test_the_comparison_of_onnx_models_prints_a_row_per_number_of_threads():
         assert re.fullmatch(r"[0-9.e+-]+", row[-1]) and float(row[-1]) < 1e-5
 
 
+def test_an_export_that_does_not_exist_is_named():
+    done = subprocess.run([sys.executable, BENCHMARKS / "check_exports.py", "bert", "no_such_model"], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert done.stderr.startswith("no model no_such_model; allowed are ")
+
+
 def test_a_model_that_does_not_exist_is_named():
     pytest.importorskip("onnx")
     done = subprocess.run([sys.executable, BENCHMARKS / "onnx_models.py", "no_such_model"], capture_output=True, text=True)
