@@ -17,7 +17,8 @@ from lamina.torch.views import PERMUTES, order_of
 aten = torch.ops.aten
 NORMS = {aten.native_layer_norm_backward.default: aten.native_layer_norm.default,
          aten.native_group_norm_backward.default: aten.native_group_norm.default}
-
+POOLS = {aten.max_pool2d_with_indices_backward.default: torch.ops.lamina.max_pool2d_backward.default,
+         aten.max_pool3d_with_indices_backward.default: torch.ops.lamina.max_pool3d_backward.default}
 BATCH_NORMS = (aten._native_batch_norm_legit_no_training.default, aten._native_batch_norm_legit_functional.default)
 
 
@@ -27,7 +28,7 @@ def prepare_joint(module: GraphModule) -> None:
     for node in list(module.graph.nodes):
         if node.target in NORMS:
             _note_epsilon(node)
-        elif node.target is aten.max_pool2d_with_indices_backward.default:
+        elif node.target in POOLS:
             _forget_places(module.graph, node)
     module.graph.eliminate_dead_code()
     module.recompile()
@@ -61,7 +62,7 @@ def _forget_places(graph: Graph, node: Node) -> None:
     if DTYPES.get(source.meta["val"].dtype) not in lamina.op_schema("MaxPoolBackward")["types"]["T"]:
         return
     with graph.inserting_before(node):
-        made = graph.call_function(torch.ops.lamina.max_pool2d_backward.default, (grad, source, *window, ceil_mode))
+        made = graph.call_function(POOLS[node.target], (grad, source, *window, ceil_mode))
     made.meta.update(node.meta)
     node.replace_all_uses_with(made)
     graph.erase_node(node)

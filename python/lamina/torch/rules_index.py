@@ -49,7 +49,7 @@ def embedding_backward(l: Lowering, a: Args) -> Any:
     if a.scale_grad_by_freq:
         raise Refused("gradients scaled by frequency")
     left_out = {"ignore_index": int(a.padding_idx)} if a.padding_idx >= 0 else {}
-    return l.op("ScatterAdd", [l.tensor(a.grad_output, dtype), indices_of(l, a.indices)], axis=0, extent=int(a.num_weights), **left_out)
+    return l.op("ScatterAdd", [l.parameter(a.grad_output, dtype), indices_of(l, a.indices)], axis=0, extent=int(a.num_weights), **left_out)
 
 
 def index_select(l: Lowering, a: Args) -> Any:
@@ -233,7 +233,7 @@ def slice_backward(l: Lowering, a: Args) -> Any:
     sizes, dtype = [int(n) for n in a.input_sizes], result_type(a)
     axis = a.dim % len(sizes)
     start, _ = bounds(a.start, a.end, sizes[axis])
-    part = l.tensor(a.grad_output, dtype)
+    part = l.parameter(a.grad_output, dtype)
     if a.step != 1:
         part = spread(l, part, axis, int(a.step))
         part = sliced(l, part, axis, 0, min(part.shape[axis], sizes[axis] - start))
@@ -251,7 +251,7 @@ def spread(l: Lowering, part: Any, axis: int, step: int) -> Any:
 def select_backward(l: Lowering, a: Args) -> Any:
     sizes = [int(n) for n in a.input_sizes]
     axis = a.dim % len(sizes)
-    part = l.reshape(l.tensor(a.grad_output, result_type(a)), [*sizes[:axis], 1, *sizes[axis + 1:]])
+    part = l.reshape(l.parameter(a.grad_output, result_type(a)), [*sizes[:axis], 1, *sizes[axis + 1:]])
     return owned(l, placed(l, sizes, part, axis, int(a.index) % sizes[axis]))
 
 
@@ -261,8 +261,8 @@ def slice_scatter(l: Lowering, a: Args) -> Any:
     dtype = dtype_of(a.value)
     axis = a.dim % len(a.value.shape)
     start, end = bounds(a.start, a.end, int(a.value.shape[axis]))
-    whole = [int(n) for n in a.value.shape] if l.uniform(a.self) == 0 else l.tensor(a.self, dtype)
-    return owned(l, placed(l, whole, l.tensor(a.src, dtype), axis, start)) if end > start else l.op("Reorder", [l.tensor(a.self)])
+    whole = [int(n) for n in a.value.shape] if l.uniform(a.self) == 0 else l.parameter(a.self, dtype)
+    return owned(l, placed(l, whole, l.parameter(a.src, dtype), axis, start)) if end > start else l.op("Reorder", [l.tensor(a.self)])
 
 
 def memory_order(shape: Any, strides: Any) -> list:
@@ -290,4 +290,4 @@ def as_strided_scatter(l: Lowering, a: Args) -> Any:
     whole, src = a.self.meta["val"], a.src.meta["val"]
     if src.numel() != whole.numel() or (a.storage_offset or 0) != whole.storage_offset():
         raise Refused("values that replace only a part of the tensor")
-    return owned(l, laid_anew(l, l.tensor(a.src, dtype_of(a.value)), list(a.stride), [int(n) for n in whole.shape], whole.stride()))
+    return owned(l, laid_anew(l, l.parameter(a.src, dtype_of(a.value)), list(a.stride), [int(n) for n in whole.shape], whole.stride()))

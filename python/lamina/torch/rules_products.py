@@ -139,6 +139,9 @@ def attention_backward(l: Lowering, a: Args) -> Any:
         raise Refused("attention with dropout")
     dtype = dtype_of(a.query.meta["val"])
     q, k, v, out, grad = (l.parameter(t, dtype) for t in (a.query, a.key, a.argument("value"), a.out, a.grad_out))
+    shared = k.shape[1] if q.shape[1] != k.shape[1] else None
+    if shared is not None:
+        q, k, v, out, grad = (by_shared_heads(l, t, shared) for t in (q, k, v, out, grad))
     scores = scores_of(l, a, q, k)
     wide = scores.dtype
     column = [*scores.shape[:-1], 1]
@@ -147,8 +150,14 @@ def attention_backward(l: Lowering, a: Args) -> Any:
     slope = l.op("Subtract", [l.op("MatMul", [grad, v], dtype=wide, transpose_b=True), moved])
     scale = float(a.scale if a.scale is not None else q.shape[-1] ** -0.5)
     ds = l.cast(l.op("Multiply", [l.op("Multiply", [p, slope]), l.constant(scale, wide)]), dtype)
-    return [l.op("MatMul", [ds, k], dtype=dtype), l.op("MatMul", [ds, q], dtype=dtype, transpose_a=True),
-            l.op("MatMul", [l.cast(p, dtype), grad], dtype=dtype, transpose_a=True)]
+    made = [l.op("MatMul", [ds, k], dtype=dtype)]
+    for left, right in ((ds, q), (l.cast(p, dtype), grad)):
+        if shared is None:
+            made.append(l.op("MatMul", [left, right], dtype=dtype, transpose_a=True))
+        else:  # the sum over the heads that share a key
+            of_heads = l.op("MatMul", [left, right], dtype=wide, transpose_a=True)
+            made.append(l.cast(l.op("ReduceSum", [of_heads], axes=[2], keep_dims=False), dtype))
+    return [l.reshape(tensor, value.shape) for tensor, value in zip(made, a.value)]
 
 
 # ---- windows

@@ -128,6 +128,7 @@ TABLE = {
     "max_pool2d_with_indices.default": products.max_pool,
     "max_pool3d_with_indices.default": products.max_pool,
     "lamina.max_pool2d_backward.default": products.max_pool_backward,
+    "lamina.max_pool3d_backward.default": products.max_pool_backward,
     "avg_pool2d.default": products.average_pool,
     "avg_pool3d.default": products.average_pool,
     "avg_pool2d_backward.default": products.average_pool_backward,
@@ -198,5 +199,5 @@ for _name, _kind in {"eq": "Equal", "ne": "NotEqual", "lt": "Less", "le": "LessE
 # own op is better than its decomposition.
 DECOMPOSED = {"rsub.Scalar", "clamp_min.default", "clamp_max.default", "square.default", "stack.default"}
 KEPT_WHOLE = {name.split(".")[0] for name in TABLE if name not in DECOMPOSED and not name.startswith("lamina.")}
-KEPT_WHOLE |= set("split native_dropout max_pool2d_with_indices_backward _unsafe_index_put".split())
+KEPT_WHOLE |= set("split native_dropout max_pool2d_with_indices_backward max_pool3d_with_indices_backward _unsafe_index_put".split())
 KEPT_WHOLE.add("_unsafe_view")  # its decomposition is a view, which autograd does not let a caller write to

@@ -107,14 +107,21 @@ def _(self: Tensor, mat2: Tensor) -> Tensor:
 
 # ---- MaxPool's gradient without saved argmax
 
-@torch.library.custom_op("lamina::max_pool2d_backward", mutates_args=())
-def max_pool2d_backward(grad_output: Tensor, self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int],
-                        dilation: list[int], ceil_mode: bool = False) -> Tensor:
-    places = torch.ops.aten.max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[1]
-    return torch.ops.aten.max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, places)
+def _define_max_pool_backward(axes: int) -> None:
+    forward = getattr(torch.ops.aten, f"max_pool{axes}d_with_indices")
+    backward = getattr(torch.ops.aten, f"max_pool{axes}d_with_indices_backward")
+
+    @torch.library.custom_op(f"lamina::max_pool{axes}d_backward", mutates_args=())
+    def max_pool_backward(grad_output: Tensor, self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int],
+                          dilation: list[int], ceil_mode: bool = False) -> Tensor:
+        places = forward(self, kernel_size, stride, padding, dilation, ceil_mode)[1]
+        return backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, places)
+
+    @max_pool_backward.register_fake
+    def _(grad_output: Tensor, self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], dilation: list[int],
+          ceil_mode: bool = False) -> Tensor:
+        return torch.empty_like(self)
 
 
-@max_pool2d_backward.register_fake
-def _(grad_output: Tensor, self: Tensor, kernel_size: list[int], stride: list[int], padding: list[int], dilation: list[int],
-      ceil_mode: bool = False) -> Tensor:
-    return torch.empty_like(self)
+for _axes in (2, 3):
+    _define_max_pool_backward(_axes)
