@@ -1,4 +1,4 @@
-"""Gradients of pools of volumes and of attention whose heads share keys, and operands that are constants, against eager in f64."""
+"""Gradients of pools of volumes and of attention whose heads share keys, constant parts, and pools of infinite elements, against eager."""
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: scripts/setup --torch")
@@ -52,3 +52,12 @@ def test_attention_whose_heads_share_keys():
 def test_parts_that_are_constants():
     carried(lambda x: torch.slice_scatter(x, torch.zeros(2, 4).to(x.dtype), 0, 1, 3) * 2, torch.randn(5, 4))
     carried(lambda x: torch.slice_scatter(torch.ones(5, 4).to(x.dtype), x, 0, 1, 3) * 2, torch.randn(2, 4))
+
+
+def test_an_infinite_element_stays_in_its_windows():
+    x = torch.zeros(1, 1, 5, 5)
+    x[0, 0, 0, 0] = float("inf")
+    pool = torch.compile(lambda x: F.adaptive_avg_pool2d(x, 3), backend="lamina")
+    assert pool(x).isfinite().sum() == 8
+    for sizes in ((3, 5), (7, 1), (10, 11), (2, 13)):
+        carried(lambda x: F.adaptive_avg_pool2d(x, sizes), torch.randn(2, 3, 7, 11))

@@ -136,27 +136,39 @@ def windows(extent: int, count: int) -> tuple:
     return window * extent // count, ((window + 1) * extent + count - 1) // count
 
 
-def averages(extent: int, count: int, dtype: torch.dtype) -> Tensor:
-    """[count, extent]: the weight of each element in the mean of each window."""
-    (begin, end), element = windows(extent, count), torch.arange(extent)
-    return ((element >= begin) & (element < end)).to(dtype) / (end - begin).to(dtype)
+def bounds(extent: int, count: int) -> list:
+    """The same as numbers."""
+    return [(i * extent // count, -(-(i + 1) * extent // count)) for i in range(count)]
 
 
 def adaptive_average(x: Tensor, output_size: list) -> Any:
-    """Means over windows, as products with constant matrices."""
+    """Means of slices, one axis after the other: an infinite element or a NaN reaches its own windows only, which it would not
+    in a product with a matrix of weights."""
     if 0 in x.shape or 0 in output_size:
         return NotImplemented
-    wide = torch.promote_types(x.dtype, torch.float32)
-    rows, columns = (averages(extent, count, wide) for extent, count in zip(x.shape[-2:], output_size))
-    return (rows @ (x.to(wide) @ columns.t())).to(x.dtype)
+    made = x.to(torch.promote_types(x.dtype, torch.float32))
+    for axis, count in ((-1, output_size[1]), (-2, output_size[0])):
+        parts = [made.narrow(axis, begin, end - begin).mean(axis, keepdim=True) for begin, end in bounds(made.shape[axis], count)]
+        made = torch.cat(parts, axis)
+    return made.to(x.dtype)
 
 
 def adaptive_average_backward(grad: Tensor, x: Tensor) -> Any:
+    """Each element gets the gradients of its windows, divided by their lengths."""
     if 0 in x.shape or 0 in grad.shape:
         return NotImplemented
-    wide = torch.promote_types(x.dtype, torch.float32)
-    rows, columns = (averages(extent, count, wide) for extent, count in zip(x.shape[-2:], grad.shape[-2:]))
-    return (rows.t() @ (grad.to(wide) @ columns)).to(x.dtype)
+    made = grad.to(torch.promote_types(x.dtype, torch.float32))
+    for axis in (x.dim() - 1, x.dim() - 2):
+        extent, count = x.shape[axis], made.shape[axis]
+        total = None
+        for i, (begin, end) in enumerate(bounds(extent, count)):
+            part = made.narrow(axis, i, 1) / (end - begin)
+            part = part.expand([end - begin if d == axis else n for d, n in enumerate(part.shape)])
+            around = [0, 0] * (x.dim() - 1 - axis) + [begin, extent - end]
+            part = torch.constant_pad_nd(part, around)
+            total = part if total is None else total + part
+        made = total
+    return made.to(x.dtype)
 
 
 def adaptive_maximum(x: Tensor, output_size: list) -> Any:
