@@ -13,7 +13,8 @@ torch.compile(backend="lamina"). One line per model and mode:
 
 --results is a file of JSON lines that each run extends: models in it are not run again, so that a run can be cut off at any time.
 The summary is about all rows in it: means, models whose error is more than five times eager's, and the ops left to PyTorch by
-number of models. Where torch lacks an op of the model in float64, the difference from eager is at most 1e-5. A model that does not build, or that torch itself does not compile, is named and not counted.
+number of models. Where torch lacks an op of the model in float64, the difference from eager is at most 1e-5. A model that does not build, or
+that torch itself does not compile, is named and not counted.
 Needs the packages lamina and torch; models of transformers, timm and torchvision are left out where the package is missing.
 """
 import argparse

@@ -51,7 +51,9 @@ TORCHVISION = {"alexnet": 64, "densenet121": 32, "googlenet": 64, "mnasnet0_5": 
 
 MODELS = {name: P(of_timm, name, side) for name, side in TIMM.items()}
 for _name, _settings in SIZED.items():
-    MODELS[_name] = P(of_timm, _name, 240 if _name.endswith("240") else 224 if "vit_5m" in _name or _settings is None else 112, **({} if _settings is None or "convmixer" in _name or "davit" in _name or "focalnet" in _name else {"img_size": 112}), **(_settings or {}))
+    _has_side = _settings is not None and not any(family in _name for family in ("convmixer", "davit", "focalnet"))
+    _side = 240 if _name.endswith("240") else 224 if "vit_5m" in _name or _settings is None else 112
+    MODELS[_name] = P(of_timm, _name, _side, **({"img_size": 112} if _has_side else {}), **(_settings or {}))
 MODELS.update({f"tv_{name}": P(of_torchvision, name, side, **({"input_size": (64, 64)} if name == "maxvit_t" else {"init_weights": False} if name in ("googlenet", "inception_v3") else {}))
                for name, side in TORCHVISION.items()})
 MODELS.update({f"tv_{name}": P(segmented, name) for name in ("lraspp_mobilenet_v3_large", "deeplabv3_mobilenet_v3_large")})

@@ -104,7 +104,8 @@ def vector_quantizer():
 
 def generator():
     up = lambda a, b: nn.Sequential(nn.ConvTranspose2d(a, b, 4, 2, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU())
-    return case(lambda p, z: torch.tanh(p["last"](p["two"](p["one"](z[:, :, None, None])))), torch.randn(2, 16), one=nn.ConvTranspose2d(16, 16, 4), two=up(16, 8), last=nn.ConvTranspose2d(8, 3, 4, 2, 1))
+    return case(lambda p, z: torch.tanh(p["last"](p["two"](p["one"](z[:, :, None, None])))), torch.randn(2, 16), one=nn.ConvTranspose2d(16, 16, 4),
+                two=up(16, 8), last=nn.ConvTranspose2d(8, 3, 4, 2, 1))
 
 
 def discriminator():
@@ -119,11 +120,13 @@ def style_transfer():
 
 
 def circular_convolutions():
-    return case(lambda p, x: p["two"](F.gelu(p["one"](x))), torch.randn(2, 3, 10, 10), one=nn.Conv2d(3, 8, 3, padding=1, padding_mode="circular"), two=nn.Conv2d(8, 3, 3, padding=1, padding_mode="reflect"))
+    return case(lambda p, x: p["two"](F.gelu(p["one"](x))), torch.randn(2, 3, 10, 10), one=nn.Conv2d(3, 8, 3, padding=1, padding_mode="circular"),
+                two=nn.Conv2d(8, 3, 3, padding=1, padding_mode="reflect"))
 
 
 def super_resolution():
-    return case(lambda p, x: F.pixel_shuffle(p["up"](F.relu(p["one"](x))), 2) + F.interpolate(x, scale_factor=2, mode="bilinear"), torch.randn(1, 3, 12, 12), one=nn.Conv2d(3, 8, 5, padding=2), up=nn.Conv2d(8, 12, 3, padding=1))
+    return case(lambda p, x: F.pixel_shuffle(p["up"](F.relu(p["one"](x))), 2) + F.interpolate(x, scale_factor=2, mode="bilinear"), torch.randn(1, 3,
+                12, 12), one=nn.Conv2d(3, 8, 5, padding=2), up=nn.Conv2d(8, 12, 3, padding=1))
 
 
 def recommender():
@@ -147,7 +150,8 @@ def factorization_machine():
 
 
 def collaborative_filter():
-    return case(lambda p, u, i: p["top"](torch.cat([p["people"](u) * p["things"](i), p["deep"](torch.cat([p["people"](u), p["things"](i)], -1))], -1)), ids(8), ids(8), people=nn.Embedding(50, 8), things=nn.Embedding(50, 8),
+    return case(lambda p, u, i: p["top"](torch.cat([p["people"](u) * p["things"](i), p["deep"](torch.cat([p["people"](u), p["things"](i)], -1))],
+                -1)), ids(8), ids(8), people=nn.Embedding(50, 8), things=nn.Embedding(50, 8),
                 deep=mlp(16, 16, 8), top=nn.Linear(16, 1))
 
 
@@ -407,7 +411,8 @@ def patches_by_unfold():
 
 def spectral_mixing():
     """FNet's and Hyena's transforms."""
-    return case(lambda p, x: p["out"](torch.fft.fft2(x).real + torch.fft.irfft(torch.fft.rfft(x, n=32, dim=1) * torch.fft.rfft(p["filter"].weight, n=32, dim=0), n=32, dim=1)[:, :16]), torch.randn(2, 16, 8), filter=nn.Embedding(16, 8), out=nn.Linear(8, 8))
+    return case(lambda p, x: p["out"](torch.fft.fft2(x).real + torch.fft.irfft(torch.fft.rfft(x, n=32, dim=1) * torch.fft.rfft(p["filter"].weight,
+                n=32, dim=0), n=32, dim=1)[:, :16]), torch.randn(2, 16, 8), filter=nn.Embedding(16, 8), out=nn.Linear(8, 8))
 
 
 def gaussian_mixture():

@@ -1,7 +1,6 @@
 #include "lamina/lines.h"
 
 #include <algorithm>
-#include <sstream>
 #include <vector>
 
 #include "interface/number_text.h"
@@ -16,16 +15,17 @@ std::string without_middle(const std::string& text, size_t width) {
 }
 
 std::string wrapped(const std::string& text, const std::string& indent) {
-  std::istringstream words(text);
-  std::string result, line = indent, word;
-  while (words >> word) {
+  std::string result, line = indent;
+  for (size_t start = text.find_first_not_of(' '); start != std::string::npos; start = text.find_first_not_of(' ', start)) {
+    const size_t end = std::min(text.find(' ', start), text.size());
     const bool is_first = line.size() == indent.size();
-    if (!is_first && line.size() + 1 + word.size() > kLineWidth) {
+    if (!is_first && line.size() + 1 + (end - start) > kLineWidth) {
       result += line + '\n';
-      line = indent + word;
+      line = indent + text.substr(start, end - start);
     } else {
-      line += (is_first ? "" : " ") + word;
+      line += (is_first ? "" : " ") + text.substr(start, end - start);
     }
+    start = end;
   }
   return result + line + '\n';
 }
