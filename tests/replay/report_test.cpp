@@ -62,7 +62,7 @@ TEST(ReportTable, HasTheVerdictFirstAndEightyColumns) {
               AllOf(HasSubstr("\nok"), HasSubstr("25%"), HasSubstr("1.50"), HasSubstr("..."), HasSubstr("long_name_too.json")));
   expect_short_lines(text);
   EXPECT_THAT(table({file_report(name)}, true),
-              AllOf(HasSubstr(name), HasSubstr("relative error 0.00012, 25% of the allowed")));
+              AllOf(HasSubstr(name), HasSubstr("relative error 0.00013, 25% of the allowed")));
 }
 
 TEST(ReportTable, TellsWhatIsWrongBelowTheRow) {
