@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdio>
 #include <random>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace {
@@ -35,7 +37,8 @@ int main(int argc, char** argv) {
     std::uniform_real_distribution<float> around(-1, 1);
     const auto bound = [&](const char* role, const tensor& described) {
       print(role, described);
-      if (described.dtype != lamina_runtime_f32) throw lamina::runtime::error(lamina_runtime_unimplemented, "not f32");
+      if (described.dtype != lamina_runtime_f32)
+        throw std::runtime_error(std::string(role) + " " + described.name + " is not f32, which this example fills");
       std::vector<float>& values = memory.emplace_back(static_cast<size_t>(described.size()));
       for (float& value : values) value = around(random);
       return described.with(values.data());

@@ -8,23 +8,15 @@
 #include "lamina/load.h"
 #include "lamina/replay.h"
 #include "support/files.h"
+#include "support/small_graphs.h"
 
 namespace lamina::driver {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::dumps_below;
+using testing::is_small;
 using testing::kOneDnnDumps;
-
-// Larger graphs would take too long for a test.
-constexpr int64_t kMaxElements = 4'000'000;
-
-int64_t element_count(const Graph& graph) {
-  int64_t count = 0;
-  for (const Value& value : graph.values())
-    if (value.tensor.has_full_shape()) count += value.tensor.element_count();
-  return count;
-}
 
 bool runs_on(const Backend& backend, const Graph& graph) {
   const auto partitions = partition_graph(graph, PartitionPolicy::fusion, backend);
@@ -33,7 +25,7 @@ bool runs_on(const Backend& backend, const Graph& graph) {
 
 // Replays and checks every dump that `backend` supports and that is small enough, and counts the others. Unsupported ops must
 // have a reason.
-int replay_corpus(const Backend& backend, const char* engine, int64_t max_elements) {
+int replay_corpus(const Backend& backend, const char* engine) {
   int replayed = 0, large = 0, unsupported = 0;
   for (const fs::path& file : dumps_below(kOneDnnDumps)) {
     SCOPED_TRACE(file);
@@ -46,7 +38,7 @@ int replay_corpus(const Backend& backend, const char* engine, int64_t max_elemen
     }
     if (!runs_on(backend, graph)) {
       ++unsupported;
-    } else if (element_count(graph) > max_elements) {
+    } else if (!is_small(graph)) {
       ++large;
     } else {
       ReplayOptions options;
@@ -65,13 +57,13 @@ int replay_corpus(const Backend& backend, const char* engine, int64_t max_elemen
 
 TEST(Corpus, EveryDumpThatTheCpuRunsIsRight) {
   if (!fs::exists(kOneDnnDumps)) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
-  EXPECT_EQ(replay_corpus(cpu_backend(), "cpu", kMaxElements), 0);
+  EXPECT_EQ(replay_corpus(cpu_backend(), "cpu"), 0);
 }
 
 TEST(Corpus, EveryDumpThatAGpuRunsIsRight) {
   if (!fs::exists(kOneDnnDumps)) GTEST_SKIP() << "the folder shared/graphs/onednn is not beside the project";
   try {
-    replay_corpus(backend_for("gpu", ""), "gpu", kMaxElements);
+    replay_corpus(backend_for("gpu", ""), "gpu");
   } catch (const Error& error) {
     if (error.status() != Status::unimplemented) throw;
     GTEST_SKIP() << error.what();

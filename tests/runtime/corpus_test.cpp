@@ -9,19 +9,10 @@
 #include "lamina/load.h"
 #include "runtime/exported_graph.h"
 #include "support/files.h"
+#include "support/small_graphs.h"
 
 namespace lamina::testing {
 namespace {
-
-// Larger graphs would take too long for a test.
-constexpr int64_t kMaxElements = 4'000'000;
-
-int64_t element_count(const Graph& graph) {
-  int64_t count = 0;
-  for (const Value& value : graph.values())
-    if (value.tensor.has_full_shape()) count += value.tensor.element_count();
-  return count;
-}
 
 TEST(Corpus, GivesTheBitsOfTheLibraryOrAReason) {
   int exported = 0, refused = 0, large = 0, equal_to_default = 0;
@@ -29,7 +20,7 @@ TEST(Corpus, GivesTheBitsOfTheLibraryOrAReason) {
     SCOPED_TRACE(file);
     try {
       Graph graph = driver::load_graph(file.string(), {});
-      if (element_count(graph) > kMaxElements) {
+      if (!is_small(graph)) {
         ++large;
         continue;
       }

@@ -36,6 +36,8 @@ std::string share_of_allowed(double of_allowed) {
   return of_allowed <= 1 ? fixed_text(of_allowed * 100, of_allowed < 0.01 ? 1 : 0) + "%" : general_text(of_allowed, 2) + "x";
 }
 
+namespace {
+
 // Of neighbours that changed places, one edit.
 size_t edits(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> least(a.size() + 1, std::vector<size_t>(b.size() + 1, 0));
@@ -52,6 +54,20 @@ size_t edits(const std::string& a, const std::string& b) {
     }
   }
   return least[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::string nearest(const std::string& given, const std::vector<std::string>& names) {
+  constexpr size_t kMost = 2;
+  std::string best;
+  size_t least = kMost + 1;
+  for (const std::string& name : names) {
+    const size_t distance = edits(given, name);
+    if (distance >= least) continue;
+    best = name, least = distance;
+  }
+  return best;
 }
 
 }  // namespace lamina::driver

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace lamina::driver {
 
@@ -19,21 +20,6 @@ std::string share_of_allowed(double of_allowed);
 
 // The name in `names` that is most like `given`, "" if none is like it: at most two letters differ, are missing, too many or
 // change places.
-template <typename Names>
-std::string nearest(const std::string& given, const Names& names);
-size_t edits(const std::string& a, const std::string& b);
-
-template <typename Names>
-std::string nearest(const std::string& given, const Names& names) {
-  constexpr size_t kMost = 2;
-  std::string best;
-  size_t least = kMost + 1;
-  for (const std::string& name : names) {
-    const size_t distance = edits(given, name);
-    if (distance >= least) continue;
-    best = name, least = distance;
-  }
-  return best;
-}
+std::string nearest(const std::string& given, const std::vector<std::string>& names);
 
 }  // namespace lamina::driver

@@ -296,15 +296,6 @@ void print_summary(const std::vector<FileReport>& reports) {
   std::cout << '\n';
 }
 
-// The engines that ran: `cpu` or `cpu, gpu`.
-std::string engines_of(const std::vector<FileReport>& reports) {
-  std::set<std::string> names;
-  for (const FileReport& report : reports) names.insert(report.engine);
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 }  // namespace
 
 int replay(const ReplayOptions& options) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <set>
 
 #include "interface/number_text.h"
 
@@ -194,6 +195,14 @@ std::optional<CheckResult> FileReport::check() const {
     merge(*total, *partition.check);
   }
   return total;
+}
+
+std::string engines_of(const std::vector<FileReport>& files) {
+  std::set<std::string> names;
+  for (const FileReport& file : files) names.insert(file.engine);
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
 void write_report(std::ostream& out, const std::vector<FileReport>& files, const RunSettings& settings) {

@@ -49,6 +49,9 @@ struct FileReport {
   std::optional<CheckResult> check() const;
 };
 
+// The engines that ran: `cpu` or `cpu, gpu`.
+std::string engines_of(const std::vector<FileReport>& files);
+
 struct RunSettings {
   std::string engine, policy;
   int threads = 0;

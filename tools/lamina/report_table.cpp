@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <ostream>
-#include <set>
 #include <string>
 
 #include "interface/number_text.h"
@@ -105,15 +104,6 @@ std::vector<Column> columns_of(const std::vector<Row>& rows, bool wide) {
   return columns;
 }
 
-// ", on cpu".
-std::string engines_of(const std::vector<FileReport>& files) {
-  std::set<std::string> engines;
-  for (const FileReport& file : files) engines.insert(file.engine);
-  std::string text;
-  for (const std::string& engine : engines) text += (text.empty() ? ", on " : " and ") + engine;
-  return text;
-}
-
 }  // namespace
 
 void print_table(std::ostream& out, const std::vector<FileReport>& files, bool wide) {
@@ -134,7 +124,7 @@ void print_table(std::ostream& out, const std::vector<FileReport>& files, bool w
     }
     out << (wide ? name : without_middle(name, std::max<size_t>(kLineWidth - std::min(used, kLineWidth), 12))) << '\n';
   };
-  print([](const Column& column) { return column.heading; }, "graph" + engines_of(files));
+  print([](const Column& column) { return column.heading; }, "graph, on " + engines_of(files));
   for (const Row& row : rows) {
     print([&](const Column& column) { return column.text(row); }, row.name);
     if (!row.details.empty() && (wide || !row.is_good)) out << wrapped(row.details, "    ");

@@ -39,6 +39,8 @@ std::string MatrixTileText::place(const std::string& row_count, const std::strin
 MatrixTileText::Copies MatrixTileText::copies_of(const char* tile, int extent, const char* inside,
                                                  const MatrixFactor& factor) const {
   Copies copies{tile, inside, factor};
+  copies.dense = factor.along_terms ? factor.stride_of_terms : factor.stride;
+  copies.other = factor.along_terms ? factor.stride : factor.stride_of_terms;
   copies.extent = extent;
   copies.chunks_of_line = (factor.along_terms ? tile_.depth : extent) / kChunk;
   copies.lines = factor.along_terms ? extent : tile_.depth;
@@ -49,8 +51,7 @@ MatrixTileText::Copies MatrixTileText::copies_of(const char* tile, int extent, c
 // A factor whose chunks begin at multiples of 16 bytes is copied by chunks.
 void MatrixTileText::emit_start(const Copies& copies) {
   const MatrixFactor& factor = copies.factor;
-  const std::string name = factor.name, dense = factor.along_terms ? factor.stride_of_terms : factor.stride,
-                    other = factor.along_terms ? factor.stride : factor.stride_of_terms;
+  const std::string name = factor.name, dense = copies.dense, other = copies.other;
   out_.line("const int ", name, "_in_chunks = ", dense, " == 1 && ((lm_s64)", name, " | ", other, " * 2) % 16 == 0;");
   out_.line("const int ", name, "_line = thread / ", copies.chunks_of_line, ", ", name, "_first = thread % ",
             copies.chunks_of_line, " * ", kChunk, ";");
@@ -67,8 +68,7 @@ std::string MatrixTileText::elements_from(const std::string& end, const std::str
 
 void MatrixTileText::emit_copies(const Copies& copies) {
   const MatrixFactor& factor = copies.factor;
-  const std::string name = factor.name, dense = factor.along_terms ? factor.stride_of_terms : factor.stride,
-                    other = factor.along_terms ? factor.stride : factor.stride_of_terms;
+  const std::string name = factor.name, dense = copies.dense, other = copies.other;
   if (factor.along_terms) out_.line("const int ", name, "_count = ", elements_from("depth", join(name, "_first")), ";");
   out_.open("LM_UNROLL for (int i = 0; i < ", (copies.lines + copies.lines_apart - 1) / copies.lines_apart, "; ++i)");
   out_.line("const int line = ", name, "_line + i * ", copies.lines_apart, ";");

@@ -41,6 +41,7 @@ class MatrixTileText {
   struct Copies {
     const char *tile, *inside;
     MatrixFactor factor;
+    std::string dense = {}, other = {};  // strides along a line, and from one to the next
     int extent = 0, lines = 0, chunks_of_line = 0, lines_apart = 0;
   };
   Copies copies_of(const char* tile, int extent, const char* inside, const MatrixFactor& factor) const;
