@@ -1,8 +1,6 @@
 # Run paths to libraries outside the system folders, equal in the build tree and after installation. By default CMake links
 # one set of paths and replaces it on installation. It pads the first set with separators to reserve space for the second, and
 # a trailing separator is an empty entry, which the loader interprets as the working directory.
-include(GNUInstallDirs)
-
 # LLVM's folder, if the loader does not search it.
 set(lamina_llvm_run_path "")
 if(NOT LAMINA_STATIC_LLVM)
@@ -14,7 +12,8 @@ if(NOT LAMINA_STATIC_LLVM)
   endif()
 endif()
 
-# A oneDNN outside the system folders. It is installed beside liblamina; the build tree has a link to it there.
+# A oneDNN outside the system folders. It is installed in a folder of lamina's own, so that it is not found by other programs;
+# the build tree has a link to it in a folder of that name.
 set(lamina_own_onednn "")
 if(LAMINA_ONEDNN)
   get_target_property(onednn_file DNNL::dnnl LOCATION)
@@ -25,22 +24,29 @@ if(LAMINA_ONEDNN)
 endif()
 
 # lamina_run_paths(target FROM folder): `folder` is the folder of the libraries relative to the folder of the target, or "".
-# It must be correct in the build tree, too.
+# It must be correct in the build tree, too. Libraries in a system folder, as those of a distribution's packages, need no path.
 function(lamina_run_paths target)
   cmake_parse_arguments(PATHS "" "FROM" "" ${ARGN})
   set(own "$ORIGIN")
   if(PATHS_FROM)
     set(own "$ORIGIN/${PATHS_FROM}")
   endif()
-  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${own};${lamina_llvm_run_path}")
+  set(paths ${own} ${lamina_llvm_run_path})
+  if(CMAKE_INSTALL_FULL_LIBDIR IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+    set(paths ${lamina_llvm_run_path})
+    set(own ${CMAKE_INSTALL_FULL_LIBDIR})
+  endif()
   if(lamina_own_onednn)
+    cmake_path(RELATIVE_PATH lamina_private_lib_dir BASE_DIRECTORY ${CMAKE_INSTALL_LIBDIR} OUTPUT_VARIABLE private)
+    list(APPEND paths ${own}/${private})
     get_target_property(type ${target} TYPE)
     set(folder ${PROJECT_BINARY_DIR})
     if(type STREQUAL "EXECUTABLE")
       set(folder ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
     endif()
     file(REAL_PATH "${PATHS_FROM}" folder BASE_DIRECTORY ${folder})
-    file(MAKE_DIRECTORY ${folder})
-    file(CREATE_LINK ${lamina_own_onednn} ${folder}/libdnnl.so.${dnnl_VERSION_MAJOR} SYMBOLIC)
+    file(MAKE_DIRECTORY ${folder}/${private})
+    file(CREATE_LINK ${lamina_own_onednn} ${folder}/${private}/libdnnl.so.${dnnl_VERSION_MAJOR} SYMBOLIC)
   endif()
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${paths}")
 endfunction()

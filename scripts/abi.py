@@ -57,14 +57,14 @@ def run(*command, folder=None):
 
 def described(folder):
     """Writes the description of the current headers; returns its path."""
-    source, library, description = (folder / name for name in ("stub.c", "liblamina.so.0", "now.abi"))
+    source, library, description = (folder / name for name in ("stub.c", "liblamina.so", "now.abi"))
     includes = "".join(f"#include <graph/{header}.h>\n" for header in HEADERS)
     bodies = "".join(f"{declaration} {{ __builtin_trap(); }}\n" for _, declaration in declarations())
     source.write_text(includes + bodies)
     compiler = os.environ.get("CC", "cc")
     for command in (
         (compiler, "-std=c99", "-g", "-O0", "-w", "-fno-eliminate-unused-debug-types", "-shared", "-fPIC", f"-I{ROOT}/include",
-         "-Wl,-soname,liblamina.so.0", source.name, "-o", str(library)),
+         "-Wl,-soname,liblamina.so", source.name, "-o", str(library)),
         ("abidw", "--no-show-locs", "--no-comp-dir-path", "--no-corpus-path", "--no-architecture",
          "--type-id-style", "hash", "--exported-interfaces-only", "--out-file", str(description), str(library)),
     ):
@@ -78,7 +78,8 @@ def faults_of_exports(library):
     """Finds symbols that a library exports and no header declares, and the reverse."""
     declared = {name for name, _ in declarations()}
     listed = run("nm", "-D", "--extern-only", "--defined-only", library).stdout
-    exported = {line.split()[-1] for line in listed.splitlines() if line}
+    # A line is "ADDRESS T NAME@@VERSION"; A is the type of the version itself.
+    exported = {name.split("@")[0] for _, kind, name in map(str.split, listed.splitlines()) if kind != "A"}
     yield from (f"{name} is declared, but {library} does not export it" for name in sorted(declared - exported))
     yield from (f"{library} exports {name}, which no public header declares" for name in sorted(exported - declared))
 

@@ -22,7 +22,7 @@ if(with_paths LESS 3)
 endif()
 
 file(REMOVE_RECURSE ${WORK_DIR})
-foreach(library IN ITEMS libgomp.so.1 libdnnl.so.3 libstdc++.so.6 liblamina.so.0 libLLVM.so.19.1)
+foreach(library IN ITEMS libgomp.so.1 libdnnl.so.3 libstdc++.so.6 liblamina.so.${ABI_VERSION} libLLVM.so.19.1)
   file(WRITE ${WORK_DIR}/${library} "not a library\n")
 endforeach()
 unset(ENV{LD_LIBRARY_PATH})
