@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """How much of models that the project was not made for lamina carries, and how right it is.
 
-    torch_coverage.py [MODEL]... [--modes infer,train] [--results FILE] [--limit SECONDS] [--threads N] [--list]
+    torch_coverage.py [MODEL]... [--modes infer,train,bf16] [--results FILE] [--limit SECONDS] [--threads N] [--list]
 
 Runs each model (torch_coverage_plain.py, torch_coverage_transformers.py, torch_coverage_pictures.py: small, random weights; none is in
-torch_model_list.py) in a process of its own, for inference and for a training step without the optimizer, under
+torch_model_list.py) in a process of its own, for inference, for a training step without the optimizer, and for inference in bf16, under
 torch.compile(backend="lamina"). One line per model and mode:
   carried    the share of the nodes with floats that lamina computes, and of all nodes
   error      norm of the difference from float64 over the norm of that, of the first output or of all gradients, then eager's
@@ -41,7 +41,7 @@ import torch_models
 
 FAMILIES = {"plain": torch_coverage_plain.MODELS, "transformers": torch_coverage_transformers.MODELS, "pictures": torch_coverage_pictures.MODELS}
 MODELS = {name: build for models in FAMILIES.values() for name, build in models.items()}
-MODES = ("infer", "train")
+MODES = ("infer", "train", "bf16")
 WRONG = 5  # times eager's error
 FLOOR = 1e-6  # an error that is not wrong beside an eager one of 0
 APART = 1e-5  # a difference from eager that is wrong where float64 cannot be had: torch lacks an op of the model in it
@@ -56,6 +56,8 @@ class Case(torch_models.Case):
         self.training, self.autocast, self.is_part, self.slope = mode == "train", False, False, None
         self.kwargs = {key: value for key, value in kwargs.items() if key != "labels" or self.training}
         self.module.train(self.training)
+        if mode == "bf16":
+            self.change_type(torch.bfloat16)
 
 
 def measured(name, mode):

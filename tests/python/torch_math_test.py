@@ -208,3 +208,28 @@ def test_cross_entropy_with_weights_of_classes(reduction):
 
 def test_selu():
     with_gradient(torch.nn.functional.selu, torch.randn(40), bound=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_gamma(dtype):
+    x = torch.cat([torch.linspace(0.01, 40, 101), torch.linspace(-5.48, -0.03, 50), torch.tensor([1e4, 1.0, 2.0, 0.5])]).to(dtype)
+    for function in (torch.lgamma, torch.digamma):
+        with_gradient(function, x, bound=5e-5 if dtype is torch.float32 else 4 * CLOSE[dtype])
+    carried(lambda x: [torch.lgamma(x), torch.digamma(x)], torch.tensor([0.0, -0.0, -1.0, -3.0, INF]).to(dtype))
+    carried(torch.lgamma, torch.tensor([-INF, NAN]).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_running_logarithms_of_sums(dtype):
+    x = torch.randn(3, 7, 4).to(dtype) * 5
+    for dim in (0, 1, -1):
+        with_gradient(lambda x: torch.logcumsumexp(x, dim), x, bound=64 * CLOSE[dtype])
+    carried(lambda x: torch.logcumsumexp(x, 0), torch.tensor([-INF, -INF, 1.0, INF, 2.0, NAN, 1.0]).to(dtype), bound=CLOSE[dtype])
+
+
+def test_windows_along_an_axis():
+    """Of an input a view, of what lamina computes a look-up; read by lamina and by torch."""
+    for dim, size, step in ((1, 3, 2), (-1, 4, 1), (0, 2, 1), (1, 2, 3)):
+        with_gradient(lambda x: x.unfold(dim, size, step) * 2, torch.randn(2, 9, 5), bound=1e-6)
+        with_gradient(lambda x: (x * x).unfold(dim, size, step) + 1, torch.randn(2, 9, 5), bound=1e-6)
+        carried(lambda x: (x * x).unfold(dim, size, step), torch.randn(2, 9, 5))

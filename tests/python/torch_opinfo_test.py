@@ -26,12 +26,12 @@ nn.functional.instance_norm softmax log_softmax _softmax_backward_data nn.functi
 nn.functional.linear addmm addbmm baddbmm bmm mm matmul mean sum amax amin prod cat stack where exp expm1 log log1p sqrt rsqrt sin cos tanh
 atan2 fmod remainder cumprod floor ceil erf flip sigmoid erfc abs neg sign trunc reciprocal square nn.functional.relu nn.functional.hardswish nn.functional.hardsigmoid nn.functional.hardtanh nn.functional.leaky_relu
 nn.functional.elu nn.functional.softplus nn.functional.prelu nn.functional.threshold nn.functional.softmin add sub mul div rsub maximum minimum
-clamp clamp_min clamp_max pow eq ne lt le gt ge logical_and logical_not nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d
+lgamma digamma unfold clamp clamp_min clamp_max pow eq ne lt le gt ge logical_and logical_not nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d
 nn.functional.conv_transpose1d nn.functional.conv_transpose2d nn.functional.conv_transpose3d nn.functional.scaled_dot_product_attention
 nn.functional.max_pool2d nn.functional.avg_pool2d nn.functional.interpolate nn.functional.embedding nn.functional.pad index_select roll
 nn.functional.cross_entropy nn.functional.nll_loss nn.functional.glu nn.functional.normalize masked_fill addcmul lerp""".split()
-# Compared but not counted: lamina has no ops for parts of them (products of all but one element, class weights, and so on).
-PARTLY = {"prod", "pow", "nn.functional.cross_entropy", "nn.functional.nll_loss"}
+# Compared but not counted: lamina has no ops for parts of them (products of all but one element, class weights, f64, and so on).
+PARTLY = {"prod", "pow", "lgamma", "digamma", "nn.functional.cross_entropy", "nn.functional.nll_loss"}
 COUNTED_MODES = {"nn.functional.pad": ["constant"], "nn.functional.interpolate": ["nearest", "bilinear"]}
 COUNTED_TYPES = ("f32", "f64", "bf16")
 DRAWN_OTHERS = 20  # number of operations without an op in lamina, by default

@@ -12,7 +12,7 @@ from lamina import _core
 DTYPES = {getattr(torch, of_torch): name for name, (_, of_torch) in _core.array_types().items() if not name.startswith("f8")}
 FLOATS = ("f32", "bf16", "f16", "f64")
 VIEWS = set("view _unsafe_view reshape permute transpose t unsqueeze squeeze alias detach lift_fresh_copy expand slice select split "
-            "split_with_sizes unbind as_strided".split())
+            "split_with_sizes unbind as_strided unfold".split())
 MANY = {"split", "split_with_sizes", "unbind"}
 
 

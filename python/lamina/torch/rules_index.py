@@ -196,6 +196,24 @@ def backwards(l: Lowering, extent: int) -> Any:
         return l.known_tensor(f"lamina_backwards_{extent}", torch.arange(extent - 1, -1, -1, dtype=torch.int32))
 
 
+def window_places(l: Lowering, count: int, size: int, step: int) -> Any:
+    """[count, size]: the positions of each window's elements."""
+    with unset_fake_temporarily():
+        places = torch.arange(count, dtype=torch.int32)[:, None] * step + torch.arange(size, dtype=torch.int32)
+    return l.known_tensor(f"lamina_windows_{count}_{size}_{step}", places)
+
+
+def unfold_backward(l: Lowering, a: Args) -> Any:
+    """The sum of the windows' gradients at each element."""
+    sizes, grad = [int(n) for n in a.input_sizes], l.parameter(a.grad_in, result_type(a))
+    if not sizes or 0 in grad.shape:
+        raise Refused("a scalar, or no windows")
+    axis, last = a.dim % len(sizes), len(sizes)
+    if axis + 1 != last:
+        grad = l.op("StaticTranspose", [grad], order=[*range(axis + 1), last, *range(axis + 1, last)])
+    return l.op("ScatterAdd", [grad, window_places(l, grad.shape[axis], int(a.size), int(a.step))], axis=axis, extent=sizes[axis])
+
+
 def padded(l: Lowering, a: Args) -> Any:
     made, value = l.tensor(a.self), float(a.argument("value") or 0)
     for position, (before, after) in enumerate(zip(a.pad[::2], a.pad[1::2])):

@@ -13,7 +13,7 @@ from torch.fx import Node
 
 from lamina.torch.lowering import Lowering
 from lamina.torch.nodes import FLOATS, Args, Refused, base_of, dtype_of
-from lamina.torch.rules import operand, result_type, with_an_axis
+from lamina.torch.rules import operand, result_type, wide_type, with_an_axis
 from lamina.torch.rules_index import added, axes_of, indices_of, places_from_0, sliced
 
 MOST_COMPARISONS = 1 << 24  # of places with indices; more take longer than a step of torch
@@ -77,6 +77,25 @@ def running(kind: str) -> Callable:
         return l.reshape(l.op(kind, [with_an_axis(l, source)], axis=a.dim), a.value.shape)
 
     return rule
+
+
+def running_logarithm(l: Lowering, a: Args) -> Any:
+    """logcumsumexp: m + log(sum(exp(x - m))) over the elements up to each place, whose largest one is m."""
+    dtype, shape = result_type(a), list(a.value.shape) or [1]
+    axis = a.dim % len(shape)
+    x = along(l, with_an_axis(l, l.parameter(a.self, wide_type(dtype))), axis)
+    rows, count = x.shape
+    if 0 in x.shape or rows * count**2 > MOST_COMPARISONS:
+        raise Refused("no elements, or more than 2^24 pairs of elements of a row")
+    number = lambda value: l.constant(value, x.dtype)
+    pairs = l.op("Expand", [l.reshape(x, [rows, 1, count])], shape=[rows, count, count])
+    last, place = (l.op("GenIndex", [pairs], axis=d) for d in (1, 2))
+    pairs = l.op("Select", [l.op("LessEqual", [place, last]), pairs, number(-math.inf)])
+    most = l.op("ReduceMax", [pairs], axes=[2], keep_dims=True)
+    shift = l.op("Select", [l.op("Equal", [l.op("Abs", [most]), number(math.inf)]), number(0.0), most])
+    total = l.op("ReduceSum", [l.op("Exp", [l.op("Subtract", [pairs, shift])])], axes=[2], keep_dims=True)
+    made = l.reshape(l.op("Add", [l.op("Log", [total]), shift]), [rows, count])
+    return l.reshape(l.cast(back(l, made, shape, axis), dtype), a.value.shape)
 
 
 def histogram(l: Lowering, a: Args) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lamina.torch import rules_gamma as gamma
 from lamina.torch import rules_index as index
 from lamina.torch import rules_math as functions
 from lamina.torch import rules_norm as norms
@@ -54,6 +55,9 @@ TABLE = {
     "expm1.default": Unary("Expm1"),
     "erfc.default": Unary("Erfc"),
     "erf.default": functions.erf,
+    "lgamma.default": gamma.log_gamma,
+    "digamma.default": gamma.digamma,
+    "polygamma.default": gamma.polygamma,
     "floor.default": functions.rounded(floor),
     "ceil.default": functions.rounded(functions.ceil),
     "trunc.default": Unary("Trunc"),
@@ -160,6 +164,7 @@ TABLE = {
     "argmin.default": order.place_of_extreme(largest=False),
     "cumsum.default": order.running("CumSum"),
     "cumprod.default": order.running("CumProd"),
+    "logcumsumexp.default": order.running_logarithm,
     "histc.default": order.histogram,
     "floor_divide.default": functions.floor_divide,
     "_grouped_mm.default": order.grouped_product("self", "mat2"),
@@ -168,6 +173,7 @@ TABLE = {
     "flip.default": index.flip,
     "repeat.default": index.repeat,
     "constant_pad_nd.default": index.padded,
+    "unfold_backward.default": index.unfold_backward,
     "slice_backward.default": index.slice_backward,
     "select_backward.default": index.select_backward,
     "slice_scatter.default": index.slice_scatter,

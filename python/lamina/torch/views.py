@@ -9,7 +9,7 @@ from torch.fx import Node
 
 from lamina.torch.lowering import Lowering
 from lamina.torch.nodes import Refused
-from lamina.torch.rules_index import bounds, laid_anew, sliced
+from lamina.torch.rules_index import bounds, laid_anew, sliced, window_places
 
 
 def as_shape(l: Lowering, node: Node, source: Any) -> Any:
@@ -76,7 +76,16 @@ def strided(l: Lowering, node: Node, source: Any) -> Any:
     return laid_anew(l, source, whole.stride(), [int(n) for n in value.shape], value.stride())
 
 
+def windows(l: Lowering, node: Node, source: Any) -> Any:
+    """unfold: windows along an axis, with their elements along a new last axis."""
+    shape, axis, (size, step) = [int(n) for n in node.meta["val"].shape], node.args[1] % max(len(source.shape), 1), node.args[2:]
+    if not source.shape or 0 in shape:
+        raise Refused("a scalar, or no windows")
+    made, rank = l.op("Gather", [source, window_places(l, shape[axis], size, step)], axis=axis), len(shape)
+    return made if axis + 2 == rank else l.op("StaticTranspose", [made], order=[d for d in range(rank) if d != axis + 1] + [axis + 1])
+
+
 VIEW_RULES = {name: as_shape for name in "view _unsafe_view reshape unsqueeze squeeze alias detach lift_fresh_copy".split()}
 VIEW_RULES.update({name: permuted for name in ("permute", "transpose", "t")})
 VIEW_RULES.update({"slice": slice_view, "select": select_view, "split": part_view, "split_with_sizes": part_view, "unbind": part_view,
-                   "expand": expanded, "as_strided": strided})
+                   "expand": expanded, "as_strided": strided, "unfold": windows})
