@@ -14,6 +14,7 @@
 #include "kernels/joined_values.h"
 #include "kernels/library_steps.h"
 #include "kernels/lower.h"
+#include "kernels/quantized_matrix.h"
 #include "kernels/shared_values.h"
 #include "kernels/viewed_values.h"
 #include "kernels/wide_copies.h"
@@ -221,6 +222,7 @@ class Planner {
       step.ops.insert(step.ops.end(), dequantized->second.ops.begin(), dequantized->second.ops.end());
       for (const ValueIndex value : {dequantized->second.scales, dequantized->second.zero_points})
         if (value != kNoValue) add_operand(step, value);
+      read_as_matrices(step);
     }
     const auto post_ops = library_steps_.post_ops.find(position);
     if (post_ops != library_steps_.post_ops.end()) {

@@ -32,6 +32,16 @@ LogicalTensor tensor_of(const std::vector<float>& given) {
 
 }  // namespace
 
+void read_as_matrices(LibraryStep& step) {
+  const DequantizedWeights& weights = *step.dequantized;
+  if (weights.matrix.empty()) return;
+  const size_t rows = step.op.attribute<bool>("transpose_b") ? 1 : 0;
+  Dims groups = weights.matrix;
+  groups[rows] /= weights.group_rows, groups[1 - rows] /= weights.group_columns;
+  step.inputs[1] = *with_joined_axes(step.inputs[1], weights.matrix);
+  for (LogicalTensor& operand : step.operands) operand = *with_joined_axes(operand, groups);
+}
+
 QuantizedMatrix quantized_matrix(const LibraryStep& step) {
   LAMINA_CHECK(step.dequantized.has_value(), describe(step.op));
   const DequantizedWeights& weights = *step.dequantized;

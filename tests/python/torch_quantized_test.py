@@ -73,7 +73,12 @@ def test_casts_of_8_bit_integers():
     carried(lambda x: x.bfloat16() * 2, x, bound=0)
     carried(lambda x: (x * 3.7).clamp(-128, 127).to(torch.int8), torch.linspace(-40, 40, 333), bound=0)
     carried(lambda x: (x * 3.7).clamp(0, 255).to(torch.uint8), torch.linspace(-40, 80, 333), bound=0)
-    for dtype in (torch.int8, torch.uint8):  # integers outside of the type wrap around
+    for source in (torch.int32, torch.int64):  # integers outside of the type wrap around
+        for dtype in (torch.int8, torch.uint8):
+            carried(lambda x: x.to(dtype), torch.arange(-1000, 1000, dtype=source), bound=0)
+    carried(lambda x: x.to(torch.uint8), x, bound=0)
+    carried(lambda x: x.to(torch.int8), x.to(torch.uint8), bound=0)
+    for dtype in (torch.int8, torch.uint8):
         carried(lambda x: x.to(dtype), torch.linspace(-1000, 1000, 999), bound=0)
 
 
@@ -88,3 +93,17 @@ def test_torchao(name, dtype, bound, rows):
         report = carried(lambda x: model(x), torch.randn(rows, 64).to(dtype), bound=bound)
     if name == "Int8WeightOnlyConfig":
         assert "product by s8" in kernel_names(report)
+
+
+@pytest.mark.parametrize("name", ["IntxWeightOnlyConfig", "Int8DynamicActivationIntxWeightConfig"])
+@pytest.mark.parametrize("dtype, bound", [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
+@pytest.mark.parametrize("rows", [1, 60])
+def test_torchao_in_groups(name, dtype, bound, rows):
+    """torchao writes out the dequantisation of groups in small operations."""
+    quantization = pytest.importorskip("torchao.quantization", reason="torchao is not installed")
+    model = torch.nn.Sequential(torch.nn.Linear(128, 96), torch.nn.GELU(), torch.nn.Linear(96, 64)).to(dtype).eval()
+    config = getattr(quantization, name)(**{"granularity" if "Only" in name else "weight_granularity": quantization.granularity.PerGroup(32)})
+    quantization.quantize_(model, config)
+    with torch.no_grad():
+        report = carried(lambda x: model(x), torch.randn(rows, 128).to(dtype), bound=bound)
+    assert "product by s8 in groups of 32" in kernel_names(report)

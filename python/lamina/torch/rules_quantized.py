@@ -91,18 +91,18 @@ def wrapped(l: Lowering, x: Any, low: int) -> Any:
 
 
 def cast(l: Lowering, a: Args) -> Any:
-    """A cast to another type. 8-bit integers are read by Dequantize, and written by Quantize."""
+    """A cast to another type. 8-bit integers become floats by Dequantize, and floats become them by Quantize."""
     dtype, source = dtype_of(a.value), l.tensor(a.self)
     if source.dtype == dtype:
         return l.op("Reorder", [source])
     if source.dtype in ("s8", "u8"):
         if dtype in ("s8", "u8"):
-            raise Refused(f"a cast of {source.dtype} to {dtype}")
+            return l.cast(source, dtype)
         return l.cast(integers(l, source), dtype)
     if dtype not in ("s8", "u8"):
         return l.cast(source, dtype)
     if source.dtype not in FLOATS:
-        raise Refused(f"a cast of {source.dtype} to {dtype}")
+        return l.cast(source, dtype)
     whole = l.cast(l.op("Trunc", [source]), "f32")
     whole = whole if is_in_range(l, a.self, dtype) else wrapped(l, whole, RANGES[dtype][0])
     return l.op("Quantize", [whole], dtype=dtype, scales=[1.0], zps=[0])

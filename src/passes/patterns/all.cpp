@@ -12,6 +12,7 @@ const std::vector<Decomposition>& decompositions() {
       log_softmax(),  // after SoftMax, which may be written as Exp on top of it
       gelu(),
       swish(),
+      dequantize(),
   };
   return all;
 }

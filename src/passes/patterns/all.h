@@ -33,6 +33,7 @@ Decomposition softmax();
 Decomposition log_softmax();
 Decomposition gelu();
 Decomposition swish();
+Decomposition dequantize();
 
 const std::vector<Decomposition>& decompositions();
 

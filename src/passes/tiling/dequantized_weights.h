@@ -16,10 +16,16 @@ struct DequantizedWeights {
   std::vector<float> given_scales = {}, given_zero_points = {};  // else those of its attributes
   int64_t group_rows = 1, group_columns = 1;                     // entries of k, and columns of the product, that share a scale
   DataType rounds_to = DataType::f32;                            // bf16 or f16 if an op rounds the dequantised weights
-  std::vector<int> ops = {};  // the Dequantize, and a TypeCast after it; no other op reads their results
+  std::vector<int> ops = {};  // the Dequantize, and a TypeCast or StaticReshape after it; no other op reads their results
+  // The shape in which the product reads integers whose axes are divided into groups; else empty.
+  Dims matrix = {};
 };
 
 // Nothing if the weights of `product` are not such, or are not one matrix with a known shape.
 std::optional<DequantizedWeights> dequantized_weights(const Graph& graph, const Op& product);
+
+// The same elements with the axes of this shape, each of which is one axis of the tensor or several successive ones. Nothing if
+// strides do not allow it.
+std::optional<LogicalTensor> with_joined_axes(const LogicalTensor& tensor, const Dims& shape);
 
 }  // namespace lamina

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "interface/op_schema.h"
 #include "passes/tiling/row_view.h"
 
 namespace lamina {
@@ -41,8 +42,9 @@ bool GroupedGraph::only_dequantises_weights(size_t g) const {
   bool dequantises = false;
   for (const int position : groups_[g].ops) {
     const Op& op = graph_.op(position);
-    if (!dequantises_or_casts(op)) return false;
-    dequantises = dequantises || op.kind != OpKind::TypeCast;
+    const bool reshapes = schema_of(op.kind).nest == LoopNest::reshaped;
+    if (!dequantises_or_casts(op) && !reshapes) return false;
+    dequantises = dequantises || (op.kind != OpKind::TypeCast && !reshapes);
     if (is_output(op.outputs[0])) return false;
     for (const Port& reader : graph_.value(op.outputs[0]).consumers) {
       const bool is_weights = is_matrix_product(graph_.op(reader.op)) && reader.port == 1;

@@ -13,6 +13,7 @@ namespace lamina::testing {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -105,6 +106,37 @@ TEST(DequantizedProduct, OfScalesInAttributes) {
       EXPECT_THAT(run.info.kernels, Contains(HasSubstr("product by u8")));
     }
   }
+}
+
+// Integers with an axis for the groups, which a reshape joins to that of k.
+TEST(DequantizedProduct, OfIntegersWithAnAxisOfGroups) {
+  for (const bool transposed : {false, true}) {
+    for (const DataType as : {f32, bf16}) {
+      GraphBuilder g;
+      const Dims divided = transposed ? Dims{80, 4, 32} : Dims{4, 32, 80},
+                 groups = transposed ? Dims{80, 4, 1} : Dims{4, 1, 80};
+      const Dims group = transposed ? Dims{1, 1, 32} : Dims{1, 32, 1};
+      const uint64_t parts = g.op(OpKind::DynamicDequantize, {g.input(s8, divided), g.input(as, groups), g.input(s8, groups)},
+                                  {{"qtype", std::string("per_group")}, {"group_shape", group}}, as);
+      const Dims shape = transposed ? Dims{80, 128} : Dims{128, 80};
+      const uint64_t weights = g.op(OpKind::StaticReshape, {parts}, {{"shape", shape}, {"special_zero", false}});
+      g.op(OpKind::MatMul, {g.input(as, {3, 128}), weights}, {{"transpose_b", transposed}});
+      const LibraryRun run = expect_library_matches_reference(g.finish(), as == f32 ? 1e-5 : 1e-2);
+      EXPECT_THAT(run.info.kernels, ElementsAre(HasSubstr("product by s8 in groups of 32 x 1")));
+    }
+  }
+}
+
+// Rows of the integers are not one after the other, so no matrix has these strides.
+TEST(DequantizedProduct, NotOfIntegersWhoseAxesCannotBeJoined) {
+  GraphBuilder g;
+  const uint64_t integers = g.input(s8, {80, 4, 32}, {4 * 48, 48, 1});
+  const uint64_t parts = g.op(OpKind::DynamicDequantize, {integers, g.input(f32, {80, 4, 1})},
+                              {{"qtype", std::string("per_group")}, {"group_shape", Dims{1, 1, 32}}}, f32);
+  const uint64_t weights = g.op(OpKind::StaticReshape, {parts}, {{"shape", Dims{80, 128}}, {"special_zero", false}});
+  g.op(OpKind::MatMul, {g.input(f32, {3, 128}), weights}, {{"transpose_b", true}});
+  const LibraryRun run = expect_library_matches_reference(g.finish(), 1e-5);
+  EXPECT_THAT(run.info.kernels, Not(Contains(HasSubstr("product by s8"))));
 }
 
 // The bits of the chain over dequantised weights.
