@@ -190,11 +190,13 @@ bool rewrite(const Graph& graph, Op& op) {
   }
 }
 
-// Whether ops that compute read the value, and no others.
+// Whether ops that lamina computes read the value, and no others. The caller computes an opaque op, from the value that it named.
 bool is_inner(const Graph& graph, ValueIndex value) {
   const std::vector<Port>& consumers = graph.value(value).consumers;
-  return !consumers.empty() &&
-         std::none_of(consumers.begin(), consumers.end(), [&](const Port& port) { return is_marker(graph.op(port.op)); });
+  return !consumers.empty() && std::none_of(consumers.begin(), consumers.end(), [&](const Port& port) {
+    const OpClass reader = schema_of(graph.op(port.op).kind).op_class;
+    return reader == OpClass::marker || reader == OpClass::opaque;
+  });
 }
 
 // A dropped op is recorded at the first op that reads its value: `origins` of the remaining ops name every op of the user.

@@ -186,6 +186,16 @@ TEST(CanonicalizeNothing, KeepsWhatMakesAGraphOutput) {
   g.op(OpKind::Reorder, {g.input(f32, {4, 8})});
   EXPECT_EQ(kinds(canonical(g)), "Reorder");
 }
+//   x ──> nothing ──> abs ──> y
+//            └──> wildcard            the caller computes the wildcard from what `nothing` returns
+TEST(CanonicalizeNothing, KeepsWhatAnOpaqueOpReads) {
+  GraphBuilder g;
+  const auto same = g.op(OpKind::Reorder, {g.input(f32, {4, 8})});
+  g.op(OpKind::Abs, {same});
+  g.op(OpKind::Wildcard, {same});
+  EXPECT_EQ(kinds(canonical(g)), "Reorder Abs Wildcard");
+}
+
 Attributes slice_of(std::vector<int64_t> starts, std::vector<int64_t> ends) {
   return {{"starts", std::move(starts)}, {"ends", std::move(ends)}};
 }

@@ -341,3 +341,17 @@ def test_sizes_are_told_once_and_kept_in_bounds(monkeypatch):
         for rows in (3, 4, 5, 5, 3):
             call(torch.randn(rows, 8))
     assert len(made) == 4 and len([w for w in told if w.category is lamina.torch.FallbackWarning]) == 1
+
+
+@pytest.mark.parametrize("copied", [lambda x: x.clone(), lambda x: x[:, :-1].clone(), lambda x: (x * 2).clone(), lambda x: torch.i0(x).clone(),
+                                    lambda x: x.expand(4, 8).clone(), lambda x: x.t().contiguous().t().contiguous(), lambda x: x.clone().reshape(8, 4).clone()])
+def test_a_copy_that_torch_and_lamina_read(copied):
+    """Each reads the copy; torch reads it before and after lamina."""
+    def f(x):
+        made = copied(x)
+        return made, torch.i0(made), made + 1, torch.i0(made * 2 + torch.i0(made)), made[1:] * 3
+
+    for x in (torch.rand(4, 8), torch.rand(1, 8).expand(4, 8)):
+        for one, other in zip(compiled(f, options={"warn": False})(x), f(x), strict=True):
+            assert one.stride() == other.stride()
+            torch.testing.assert_close(one, other)

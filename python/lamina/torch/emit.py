@@ -66,7 +66,6 @@ class _Emitter:
         self.foreign = [n for n in self.old.nodes if self._is_foreign(n)]
         self.tensors = {p.id: p for partition in self.partitions for p in (*partition.inputs, *partition.outputs)}
         self.maker = {port.id: partition for partition in self.partitions for port in partition.outputs}
-        self.left_out: dict[int, int] = {}  # id of a removed copy -> id of its source
         self.needed = self._needed_outside()
 
     def run(self) -> Emitted:
@@ -145,15 +144,7 @@ class _Emitter:
         return needed
 
     def _id(self, node: Node) -> int:
-        """Returns the id of the tensor with an inner node's value; for a removed copy, that of its source."""
-        own = found = self.lowering.inner_tensor(node).id
-        while found not in self.maker and found in self.lowering.copies:
-            found = self.lowering.copies[found]
-        if found == own or found not in self.maker:
-            return own
-        self.left_out[own] = found
-        self.lowering.origin.setdefault(found, self.lowering.origin[own])  # the strides that torch expects
-        return found
+        return self.lowering.inner_tensor(node).id
 
     def _call(self, partitions: list) -> None:
         made = {port.id for partition in partitions for port in partition.outputs}
@@ -213,21 +204,9 @@ class _Emitter:
     # ---- nodes
 
     def _output_value(self, node: Node) -> Node:
-        """An output that copies another must not share its memory. A constant is copied in each call, because the caller may
-        write to it."""
-        value, base = self._value(node), self.lowering.base(node)
-        is_copy = self.lowering.is_inner(base) and self.lowering.inner_tensor(base).id in self.left_out
-        return self.new.call_function(torch.ops.aten.clone.default, (value,)) if is_copy or base in self.lowering.constants else value
-
-    def _laid_out(self, node: Node, made: Node) -> Node:
-        """Returns the value with the strides that torch expects, even if the copy that creates them was removed."""
-        own = self.lowering.inner_tensor(node).id
-        found = self.left_out.get(own)
-        if found is None:
-            return made
-        if self._value_of(own).stride() == self._value_of(found).stride():
-            return made
-        return self.new.call_function(torch.ops.aten.clone.default, (made,), {"memory_format": torch.contiguous_format})
+        """A constant is copied in each call, because the caller may write to it."""
+        value = self._value(node)
+        return self.new.call_function(torch.ops.aten.clone.default, (value,)) if self.lowering.base(node) in self.lowering.constants else value
 
     def _value_of(self, tensor_id: int) -> torch.Tensor:
         """Returns torch's FakeTensor of a node's tensor in lamina."""
@@ -244,7 +223,7 @@ class _Emitter:
             self.attributes[name] = self.lowering.constants[node] if node in self.lowering.constants else self._held(node)
             self.env[node] = self.new.get_attr(name)
         elif self.lowering.is_inner(node) and not self.lowering.is_view(node):
-            self.env[node] = self._laid_out(node, self.made[self._id(node)])
+            self.env[node] = self.made[self._id(node)]
         else:
             self._copy(node)
         return self.env[node]

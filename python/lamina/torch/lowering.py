@@ -57,7 +57,6 @@ class Lowering:
         self.reasons: dict[Node, str] = {}  # for each node that torch runs
         self.node_of_op: dict[int, Node] = {}
         self.origin: dict[int, Node] = {}  # tensor id -> the node whose value it has
-        self.copies: dict[int, int] = {}  # tensor id -> the tensor that it copies: lamina may remove the copy
         self.made_from: dict[int, int] = {}  # tensor id -> the only input of its op
         self.reads: dict[int, int] = {}  # id of weights -> how often an execution reads each element
         self.wildcards: set[int] = set()
@@ -139,8 +138,6 @@ class Lowering:
             node.add_output(tensor)
             made.append(tensor)
         self._pending.append(("op", node, self._op_count - 1))
-        if kind == "Reorder":
-            self.copies[made[0].id] = inputs[0].id
         if len(inputs) == 1:
             self.made_from.update((tensor.id, inputs[0].id) for tensor in made if tensor is not None)
         self._note_weights(kind, inputs, made[0], attributes)
