@@ -190,7 +190,8 @@ bool rewrite(const Graph& graph, Op& op) {
   }
 }
 
-// Whether ops that lamina computes read the value, and no others. The caller computes an opaque op, from the value that it named.
+// Whether ops that lamina computes read the value, and no others. The caller computes an opaque op, from the value that it
+// named.
 bool is_inner(const Graph& graph, ValueIndex value) {
   const std::vector<Port>& consumers = graph.value(value).consumers;
   return !consumers.empty() && std::none_of(consumers.begin(), consumers.end(), [&](const Port& port) {
