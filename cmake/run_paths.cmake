@@ -20,6 +20,10 @@ if(LAMINA_ONEDNN)
   get_filename_component(onednn_folder ${onednn_file} DIRECTORY)
   if(NOT onednn_folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
     file(REAL_PATH ${onednn_file} lamina_own_onednn)
+    # What is installed of it has no symbol table.
+    set(lamina_installed_onednn ${PROJECT_BINARY_DIR}/installed_onednn/libdnnl.so.${dnnl_VERSION_MAJOR})
+    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/installed_onednn)
+    execute_process(COMMAND ${CMAKE_STRIP} -o ${lamina_installed_onednn} ${lamina_own_onednn} COMMAND_ERROR_IS_FATAL ANY)
   endif()
 endif()
 

@@ -28,5 +28,5 @@ lamina_package(lamina NAME lamina EXPORT lamina-targets COMPONENT development
   HEADERS lamina.h lamina.hpp lamina_common.hpp layer_norm.h layer_norm.hpp cuda.h opencl.h text.h op_kinds.def
     attribute_kinds.def)
 if(lamina_own_onednn)
-  install(FILES ${lamina_own_onednn} DESTINATION ${lamina_private_lib_dir} RENAME libdnnl.so.${dnnl_VERSION_MAJOR} COMPONENT library)
+  install(FILES ${lamina_installed_onednn} DESTINATION ${lamina_private_lib_dir} COMPONENT library)
 endif()

@@ -2,6 +2,8 @@
 // liblamina_runtime alone: no compiler, no LLVM, no Python.
 //
 //   lamina export model.json -o model.lamina && run_model model.lamina
+//
+// The inputs are the same in each run, so equal sums of the outputs' bits are a sign of equal results.
 #include <graph/lamina_runtime.hpp>
 
 #include <chrono>
@@ -20,6 +22,16 @@ void print(const char* role, const tensor& described) {
   for (size_t d = 0; d < described.shape.size(); ++d)
     std::printf("%s%lld", d == 0 ? "" : ", ", static_cast<long long>(described.shape[d]));
   std::printf("]\n");
+}
+
+// FNV-1a over the bytes of all values.
+uint64_t bits_of(const std::vector<tensor>& tensors) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const tensor& each : tensors) {
+    const auto* const bytes = static_cast<const unsigned char*>(each.data);
+    for (size_t i = 0; i < static_cast<size_t>(each.size()) * sizeof(float); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+  }
+  return hash;
 }
 
 }  // namespace
@@ -50,7 +62,7 @@ int main(int argc, char** argv) {
     const auto start = std::chrono::steady_clock::now();
     model.run(inputs, outputs);
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
-    std::printf("%.1f us\n", took.count());
+    std::printf("outputs: %016llx\n%.1f us\n", static_cast<unsigned long long>(bits_of(outputs)), took.count());
   } catch (const std::exception& fault) {
     std::fprintf(stderr, "%s\n", fault.what());
     return 1;
