@@ -25,8 +25,8 @@ install(TARGETS lamina EXPORT lamina-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 lamina_package(lamina NAME lamina EXPORT lamina-targets COMPONENT development
   DESCRIPTION "Graphs of deep-learning operations, fused and compiled" PRIVATE_LIBS "${lamina_llvm_flags} ${lamina_static_flags}"
-  HEADERS lamina.h lamina.hpp lamina_common.hpp layer_norm.h layer_norm.hpp cuda.h opencl.h text.h op_kinds.def
-    attribute_kinds.def)
+  HEADERS lamina.h lamina.hpp lamina_common.hpp layer_norm.h layer_norm.hpp cuda.h opencl.h text.h export.h
+    op_kinds.def attribute_kinds.def)
 if(lamina_own_onednn)
   install(FILES ${lamina_installed_onednn} DESTINATION ${lamina_private_lib_dir} COMPONENT library)
 endif()

@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HEADERS = ["lamina", "layer_norm", "text", "cuda", "opencl"]
+HEADERS = ["lamina", "layer_norm", "text", "export", "cuda", "opencl"]
 STORED = ROOT / "tests/abi/lamina.abi"
 SKIPPED = 77
 

@@ -3,8 +3,8 @@
 `lamina.Graph` describes, partitions and compiles a graph of operations for this machine's CPU; the result is called as a
 function. Common operations are functions of arrays (`lamina.layer_norm(x)`). Arrays are numpy's, torch's, or anything that
 shares its memory by DLPack or the buffer protocol; nothing is copied. `torch.compile(model, backend="lamina")` runs torch
-models (`lamina.torch`), `lamina.from_onnx` ONNX models. Invalid input raises `lamina.Error`, with one sentence that says what
-is allowed.
+models (`lamina.torch`), `lamina.from_onnx` ONNX models. `lamina.export` writes a model as one file, and `lamina.load` runs
+it. Invalid input raises `lamina.Error`, with one sentence that says what is allowed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from lamina._core import CompiledPartition, LogicalTensor, Partition
 from lamina._errors import Error
 from lamina._verbose import set_verbose
 from lamina.explanation import Explanation
+from lamina.exporting import export
 from lamina.functions import (add_layer_norm, attention, gated_mlp, gelu, group_norm, layer_norm, log_softmax, matmul, rms_norm, silu,
                               softmax)
 from lamina.graph import CompiledGraph, Graph
 from lamina.profile import profile
+from lamina.runtime import load
 
 __version__ = _core.version()
 __all__ = ["CompiledGraph", "CompiledPartition", "Error", "Explanation", "Graph", "LogicalTensor", "Partition", "add_layer_norm", "attention",
-           "data_types", "explain", "from_onnx", "gated_mlp", "gelu", "group_norm", "layer_norm", "log_softmax", "matmul", "op_kinds", "op_schema", "profile",
+           "data_types", "explain", "export", "from_onnx", "gated_mlp", "gelu", "group_norm", "layer_norm", "load", "log_softmax", "matmul", "op_kinds", "op_schema", "profile",
            "rms_norm", "set_verbose", "silu", "softmax"]
 
 

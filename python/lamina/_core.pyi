@@ -300,6 +300,37 @@ def fingerprints(tensors: object, threads: int = 1) -> list[int]:
     is released meanwhile. Raises lamina.Error for an object that shares no memory of the CPU.
     """
 
+def export_graphs(graphs: Sequence[object], path: str, isas: Sequence[str], threads: int, weights: Sequence[tuple[int, object]], inputs: Sequence[tuple[int, str]], outputs: Sequence[tuple[int, str]]) -> None:
+    """
+    Writes a model with a variant for each of the finalized graphs.
+
+    isas: names of instruction sets, [] for the best one of this machine. threads: 0 for the default. weights:
+    (tensor id, array in the tensor's strides). inputs, outputs: (tensor id, name), [] for those of the graph.
+    Raises lamina.Error with every op that cannot be exported.
+    """
+
+def with_shapes(graph: Graph, inputs: Sequence[LogicalTensor]) -> Graph:
+    """
+    Returns a copy of a finalized graph with these descriptions of its inputs; shapes that follow are inferred
+    again.
+
+    Raises lamina.Error for a tensor that is no input, or shapes that contradict each other.
+    """
+
+def address(object: object, writable: bool) -> int:
+    """
+    Returns the address of the memory that an object shares. Raises lamina.Error as describe(), and for read-only
+    memory if `writable`.
+    """
+
+def library_path() -> str:
+    """Returns the path of liblamina, "" if it is unknown."""
+
+def type_numbers() -> dict[str, int]:
+    """
+    Returns the number of each element type in the C interfaces, by its name.
+    """
+
 def op_kinds() -> list[str]:
     """Returns the names of all operations."""
 

@@ -101,6 +101,13 @@ class Graph:
                 tensor.told = True
         return made[0] if len(made) == 1 else tuple(made)
 
+    def mark_outputs(self, tensors: Iterable[LogicalTensor]) -> None:
+        """Makes tensors outputs of the graph even if an op reads them."""
+        for place, tensor in enumerate(tensors):
+            self._check_own(f"mark_outputs: tensor {place}", tensor, tensor)
+            self._graph.add_op(_core.Op(self._next_op, "End", [tensor], {}))
+            self._next_op += 1
+
     def finalize(self) -> None:
         """Ends building: orders the ops and infers shapes. Raises lamina.Error for a cycle or contradicting shapes."""
         self._graph.finalize()
@@ -131,9 +138,7 @@ class Graph:
         for place, tensor in enumerate(outputs or ()):
             self._check_own(f"compile: output {place}", tensor, tensor)
         if outputs is not None and not self._graph.is_finalized:
-            for tensor in outputs:  # even if another op reads it
-                self._graph.add_op(_core.Op(self._next_op, "End", [tensor], {}))
-                self._next_op += 1
+            self.mark_outputs(outputs)
         partitions = self.partitions()
         for partition in partitions:
             if not partition.is_supported:

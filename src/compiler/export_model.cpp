@@ -1,16 +1,16 @@
 #include "compiler/export_model.h"
 
 #include <algorithm>
-#include <cstring>
-#include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "backends/cache/sha256.h"
 #include "backends/exported_model.h"
 #include "compiler/compile.h"
 #include "compiler/exported_texts.h"
+#include "compiler/exported_weights.h"
 #include "compiler/ports.h"
 #include "compiler/zip_writer.h"
 #include "interface/json/json.h"
@@ -27,75 +27,21 @@ using Value = ExportedModel::Value;
 constexpr size_t kAlignment = 64;
 constexpr size_t kProgramAlignment = size_t{16} << 10;  // of images in programs, which are mapped
 
-// The constants of a model: given data, and inputs whose elements all have one known value.
-class Weights {
- public:
-  Weights(const Graph& graph, const ExportOptions& options) {
-    for (const ValueIndex input : graph.inputs()) {
-      const LogicalTensor tensor = made_dense(graph.tensor(input));
-      const auto given = options.weights.find(tensor.id);
-      if (given != options.weights.end())
-        add(tensor, given->second);
-      else if (const auto& value = graph.values()[static_cast<size_t>(input)].constant)
-        add(tensor, filled(tensor, *value));
-    }
-  }
-
-  std::optional<size_t> find(uint64_t id) const {
-    const auto found = numbers_.find(id);
-    return found == numbers_.end() ? std::nullopt : std::optional(found->second);
-  }
-  std::vector<ExportedModel::Constant> constants() const {
-    std::vector<ExportedModel::Constant> all;
-    for (const StoredTensor& tensor : tensors_) all.push_back({tensor.name, tensor.offset, tensor.data.size()});
-    return all;
-  }
-  // The safetensors file, and the data in it, in parts.
-  std::vector<std::string_view> parts(const std::string& header) const {
-    static const std::string zeros(kAlignment, '\0');
-    std::vector<std::string_view> parts{header};
-    for (const StoredTensor& tensor : tensors_) {
-      parts.push_back(tensor.data);
-      parts.push_back(std::string_view(zeros).substr(0, padded(tensor.data.size()) - tensor.data.size()));
-    }
-    return parts;
-  }
-  const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  size_t bytes() const { return bytes_; }
-
- private:
-  static size_t padded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-  void add(const LogicalTensor& tensor, std::string_view data) {
-    if (data.size() != static_cast<size_t>(tensor.byte_size()))
-      throw Error(Status::invalid_arguments, join("the data of constant ", tensor.id, " have ", data.size(), " bytes, ",
-                                                  describe(tensor), " has ", tensor.byte_size()));
-    numbers_[tensor.id] = tensors_.size();
-    tensors_.push_back({join(tensor.id), tensor.dtype, *tensor.shape, bytes_, data});
-    bytes_ += padded(data.size());
-  }
-  std::string_view filled(const LogicalTensor& tensor, double value) {
-    std::string& data = filled_.emplace_back(static_cast<size_t>(tensor.byte_size()), '\0');
-    for (int64_t i = 0; i < tensor.span(); ++i) store_from_double(tensor.dtype, data.data(), i, value);
-    return data;
-  }
-
-  std::map<uint64_t, size_t> numbers_;
-  std::vector<StoredTensor> tensors_;
-  std::list<std::string> filled_;
-  size_t bytes_ = 0;
+// The inputs and outputs of the model, in its order.
+struct ModelPorts {
+  std::vector<ExportOptions::Port> inputs, outputs;
 };
 
 // Where the values of a graph's partitions are.
 class ValuePlaces {
  public:
-  ValuePlaces(const Graph& graph, const Weights& weights) {
+  ValuePlaces(const Graph& graph, const ModelPorts& ports, const ExportedWeights& weights) {
     for (const ValueIndex input : graph.inputs()) {
       const uint64_t id = graph.tensor(input).id;
-      const std::optional<size_t> constant = weights.find(id);
-      places_[id] = constant ? Value{Value::Source::constant, *constant} : Value{Value::Source::input, inputs_++};
+      if (const std::optional<size_t> constant = weights.find(id)) places_[id] = {Value::Source::constant, *constant};
     }
-    for (const ValueIndex output : graph.outputs()) places_[graph.tensor(output).id] = {Value::Source::output, outputs_++};
+    for (size_t i = 0; i < ports.inputs.size(); ++i) places_[ports.inputs[i].id] = {Value::Source::input, i};
+    for (size_t i = 0; i < ports.outputs.size(); ++i) places_[ports.outputs[i].id] = {Value::Source::output, i};
   }
 
   Value read(uint64_t id, size_t partition) {
@@ -123,22 +69,20 @@ class ValuePlaces {
  private:
   std::map<uint64_t, Value> places_;
   std::vector<kernel::ArenaBlock> blocks_;
-  size_t inputs_ = 0, outputs_ = 0;
 };
 
-ExportedModel::Tensor exported(const LogicalTensor& tensor) {
-  const LogicalTensor dense = made_dense(tensor);
-  return {join(tensor.id), tensor.dtype, *dense.shape, dense.strides};
+ExportedModel::Tensor exported(const Graph& graph, const ExportOptions::Port& port) {
+  const LogicalTensor dense = made_dense(graph.tensor(*graph.find_value(port.id)));
+  return {port.name, dense.dtype, *dense.shape, dense.strides};
 }
 
 // Compiles a graph's partitions, one after the other, and collects where their values are.
 class ModelCompiler {
  public:
-  ModelCompiler(const Graph& graph, const Weights& weights, ModelExporter& exporter)
-      : graph_(graph), exporter_(exporter), places_(graph, weights) {
-    for (const ValueIndex input : graph.inputs())
-      if (!weights.find(graph.tensor(input).id)) model_.inputs.push_back(exported(graph.tensor(input)));
-    for (const ValueIndex output : graph.outputs()) model_.outputs.push_back(exported(graph.tensor(output)));
+  ModelCompiler(const Graph& graph, const ModelPorts& ports, const ExportedWeights& weights, ModelExporter& exporter)
+      : graph_(graph), exporter_(exporter), places_(graph, ports, weights) {
+    for (const ExportOptions::Port& port : ports.inputs) model_.inputs.push_back(exported(graph, port));
+    for (const ExportOptions::Port& port : ports.outputs) model_.outputs.push_back(exported(graph, port));
   }
 
   ExportedModel::Variant run(PartitionPolicy policy) {
@@ -181,25 +125,62 @@ void require_exportable(const Graph& graph) {
   }
 }
 
-// The graphs of a model's variants have the same inputs and outputs, and weights of one shape.
-void require_same_ports(const Graph& first, const Graph& other, const Weights& weights) {
-  const auto fail = [](const LogicalTensor& tensor, const std::string& what) {
-    throw Error(Status::invalid_arguments, join("tensor ", tensor.id, " ", what, " in another variant of the model"));
-  };
-  for (const auto ports : {&Graph::inputs, &Graph::outputs}) {
-    const std::vector<ValueIndex> values = (first.*ports)(), others = (other.*ports)();
-    if (values.size() != others.size()) throw Error(Status::invalid_arguments, "the variants of the model have other ports");
-    for (size_t i = 0; i < values.size(); ++i) {
-      const LogicalTensor &tensor = first.tensor(values[i]), &same = other.tensor(others[i]);
-      if (tensor.id != same.id || tensor.dtype != same.dtype) fail(tensor, join("is ", describe(same)));
-      if (weights.find(tensor.id) && tensor.shape != same.shape)
-        fail(tensor, join("is part of the file, and is ", describe(same)));
+[[noreturn]] void fail(const LogicalTensor& tensor, const std::string& what) {
+  throw Error(Status::invalid_arguments, join("tensor ", tensor.id, " ", what));
+}
+
+// The ports that the caller names, or those of the graph.
+ModelPorts ports_of(const Graph& graph, const ExportOptions& options, const ExportedWeights& weights) {
+  ModelPorts ports{options.inputs, options.outputs};
+  if (ports.inputs.empty()) {
+    for (const ValueIndex input : graph.inputs()) {
+      const uint64_t id = graph.tensor(input).id;
+      if (!weights.find(id)) ports.inputs.push_back({id, join(id)});
     }
+  }
+  if (ports.outputs.empty())
+    for (const ValueIndex output : graph.outputs())
+      ports.outputs.push_back({graph.tensor(output).id, join(graph.tensor(output).id)});
+  return ports;
+}
+
+// That the ports are those of a graph, with the types of the first one.
+void require_ports(const Graph& graph, const ModelPorts& ports, const Graph& first, const ExportedWeights& weights) {
+  const auto require_all = [&](const std::vector<ExportOptions::Port>& of, const std::vector<ValueIndex>& values,
+                               const char* kind) {
+    std::set<uint64_t> seen;
+    for (const ExportOptions::Port& port : of) {
+      if (!seen.insert(port.id).second)
+        throw Error(Status::invalid_arguments, join("tensor ", port.id, " is listed twice as an ", kind));
+      const auto value = graph.find_value(port.id), original = first.find_value(port.id);
+      if (!value || std::find(values.begin(), values.end(), *value) == values.end())
+        throw Error(Status::invalid_arguments, join("tensor ", port.id, " is no ", kind, " of the graph"));
+      if (graph.tensor(*value).dtype != first.tensor(*original).dtype)
+        fail(first.tensor(*original), join("is ", describe(graph.tensor(*value)), " in another variant of the model"));
+    }
+  };
+  const std::vector<ValueIndex> inputs = graph.inputs(), outputs = graph.outputs();
+  require_all(ports.inputs, inputs, "input");
+  require_all(ports.outputs, outputs, "output");
+  for (const ValueIndex output : outputs)
+    if (graph.value(output).producer.op < 0) fail(graph.tensor(output), "is an input and an output; allowed is one of them");
+  for (const ValueIndex input : inputs) {
+    const LogicalTensor& tensor = graph.tensor(input);
+    const auto is_tensor = [&](const ExportOptions::Port& port) { return port.id == tensor.id; };
+    const bool is_port = std::any_of(ports.inputs.begin(), ports.inputs.end(), is_tensor);
+    if (!weights.find(tensor.id)) {
+      if (!is_port) fail(tensor, "is neither an input of the model nor a constant with data");
+      continue;
+    }
+    if (is_port) fail(tensor, "is an input of the model and a constant with data; allowed is one of them");
+    const auto original = first.find_value(tensor.id);
+    if (original && first.tensor(*original).shape != tensor.shape)
+      fail(tensor, join("is part of the file, and is ", describe(tensor), " in another variant of the model"));
   }
 }
 
 // Only weights are constant. Other inputs may differ from run to run, also where the graph says that they do not.
-Graph with_constants(Graph graph, const Weights& weights) {
+Graph with_constants(Graph graph, const ExportedWeights& weights) {
   for (const ValueIndex input : graph.inputs()) {
     LogicalTensor tensor = graph.tensor(input);
     const bool is_constant = weights.find(tensor.id).has_value();
@@ -220,11 +201,12 @@ std::string digest_of(std::span<const std::string_view> parts) {
 
 void export_model(std::span<const Graph> given, const ExportOptions& options, std::ostream& out) {
   if (given.empty()) throw Error(Status::invalid_arguments, "a model needs a graph");
-  const Weights weights(given.front(), options);
+  for (const Graph& graph : given) require_exportable(graph);
+  const ExportedWeights weights(given, options.weights, kAlignment);
+  const ModelPorts ports = ports_of(given.front(), options, weights);
   std::vector<Graph> graphs;
   for (const Graph& graph : given) {
-    require_exportable(graph);
-    require_same_ports(given.front(), graph, weights);
+    require_ports(graph, ports, given.front(), weights);
     graphs.push_back(with_constants(graph, weights));
   }
   const std::string header = safetensors_header(weights.tensors(), kAlignment);
@@ -236,7 +218,7 @@ void export_model(std::span<const Graph> given, const ExportOptions& options, st
     const auto exporter = cpu_exporter(isa, options.threads);
     texts.model = {weights.constants(), weights.bytes(), texts.weights_digest, {}};
     for (const Graph& graph : graphs)
-      texts.model.variants.push_back(ModelCompiler(graph, weights, *exporter).run(options.policy));
+      texts.model.variants.push_back(ModelCompiler(graph, ports, weights, *exporter).run(options.policy));
     const std::string program = exporter->finish(texts.model);
     texts.programs.push_back({isa, program.size(), sha256_hex(program)});
     zip.add("program/" + isa, program, kProgramAlignment);

@@ -20,16 +20,24 @@
 namespace lamina::compiler {
 
 struct ExportOptions {
+  struct Port {
+    uint64_t id;
+    std::string name;
+  };
+
   std::vector<std::string> isas;  // names as in LAMINA_MAX_ISA, the best first
   int threads = 16;               // the most that the model uses
   PartitionPolicy policy = PartitionPolicy::fusion;
   // Memory of graph inputs, by id, in their strides. They become part of the file; all others are inputs of the model.
   std::map<uint64_t, std::string_view> weights = {};
+  // The inputs and outputs of the model in its order. Empty: all inputs but weights, and all outputs, of the first graph in its
+  // order; their names are their ids. Outputs of the graph that are not listed are not outputs of the model.
+  std::vector<Port> inputs = {}, outputs = {};
 };
 
-// `graphs`: one for each list of input shapes that the model has; they differ in shapes alone, and weights have the same shape
-// in all of them. They are finalized and have all shapes. Throws Error: an op that cannot be exported, with its reason; an
-// unknown instruction set; data of the wrong size.
+// `graphs`: one for each list of input shapes that the model has, finalized and with all shapes. They have the same inputs and
+// outputs but for shapes; a constant has the same shape in all graphs that have it. Throws Error: an op that cannot be
+// exported, with its reason; an unknown instruction set; data of the wrong size.
 void export_model(std::span<const Graph> graphs, const ExportOptions& options, std::ostream& out);
 
 }  // namespace lamina::compiler

@@ -65,6 +65,12 @@ class OnnxFunction:
             self._compiled.clear()
         return self._stages(named)
 
+    def variant(self, weights: dict, shapes: dict) -> Any:
+        """The model as a graph for `lamina.export`. weights: known values of inputs, by name."""
+        from lamina.onnx.exported import variant_of
+
+        return variant_of(self._model, self.name, self._weights, weights, shapes)
+
     def _add(self, needed: Exception) -> None:
         """Compiles the model for what an operator needs, from now on."""
         if isinstance(needed, NeedsValue):

@@ -48,6 +48,10 @@ class Importer:
 
     def run(self) -> Callable:
         """Returns a function of a dict of inputs by name."""
+        return self._compile(self.read(), [value.name for value in self.model.graph.output])
+
+    def read(self) -> list:
+        """Converts the model to the graph. Returns the names of the inputs that are tensors of the graph."""
         graph = self.model.graph
         inputs = [value for given in graph.input for value in self._elements_of(given) if value.name not in self.values]
         self.open = {value.name for value in inputs}
@@ -63,7 +67,7 @@ class Importer:
         for node in nodes:
             self.refusals.attempt(names_read(node), node.output, functools.partial(self.add_node, node, self.opset, 0))
         self.refusals.raise_all(self.name)
-        return self._compile([value.name for value in inputs], outputs)
+        return [value.name for value in inputs]
 
     def _elements_of(self, value: onnx.ValueInfoProto) -> list:
         """Returns the input itself, or the tensors of a sequence or an optional value."""

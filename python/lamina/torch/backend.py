@@ -164,14 +164,19 @@ def _values(module: GraphModule) -> list:
     return found
 
 
-def _compiled(module: GraphModule, name: str, options: Options) -> GraphModule:
-    begin = time.perf_counter()
+def rewrite(module: GraphModule) -> None:
+    """The rewrites before lowering, in their order."""
     split_dropout(module)
     name_empty_statistics(module)
     join_permutes(module)
     widen_products(module)
     widen_integer_products(module)
     unpack_int4(module)
+
+
+def _compiled(module: GraphModule, name: str, options: Options) -> GraphModule:
+    begin = time.perf_counter()
+    rewrite(module)
     lowered = lower(module, TABLE, VIEW_RULES)
     inputs = [node for node in lowered.lowering.module.graph.nodes if node.op == "placeholder"]
     names = options.names if len(options.names) == len(inputs) else [node.name for node in inputs]
@@ -236,7 +241,7 @@ def _by_sizes(module: GraphModule, name: str, options: Options) -> Callable:
         if compiled is None:
             place = next(compiled_count)
             told = options if place == 0 else replace(options, warn=False)  # warns only once per graph
-            compiled = known[key] = _boxed(_compiled(_with_sizes(module, inputs), f"{name}_{place}", told))
+            compiled = known[key] = _boxed(_compiled(with_sizes(module, inputs), f"{name}_{place}", told))
             if len(known) > KEPT_SIZES:
                 known.popitem(last=False)
         else:
@@ -247,7 +252,7 @@ def _by_sizes(module: GraphModule, name: str, options: Options) -> Callable:
     return call
 
 
-def _with_sizes(module: GraphModule, inputs: list) -> GraphModule:
+def with_sizes(module: GraphModule, inputs: list) -> GraphModule:
     """Returns a copy for these inputs, in which every size is a number."""
     copy = GraphModule(module, _copied(module))
     with unset_fake_temporarily(), torch.no_grad():
