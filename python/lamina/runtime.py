@@ -43,7 +43,8 @@ class _RunOptions(ctypes.Structure):
 @functools.cache
 def _library() -> ctypes.CDLL:
     """LAMINA_RUNTIME_LIBRARY, the library beside liblamina, or the system's."""
-    soname = f"liblamina_runtime.so.{_core.version().split('.')[0]}"
+    major, minor, _ = _core.version().split(".")
+    soname = "liblamina_runtime.so." + (f"0.{minor}" if major == "0" else major)  # cmake/layout.cmake
     given = os.environ.get("LAMINA_RUNTIME_LIBRARY")
     beside = [os.path.join(os.path.dirname(_core.library_path()), name) for name in (soname, "liblamina_runtime.so")]
     path = given or next(filter(os.path.exists, beside), soname)
