@@ -31,6 +31,29 @@ target_link_options(static_consumer PRIVATE -Wl,--undefined=lamina_runtime_versi
 target_link_libraries(static_consumer PRIVATE lamina_archive lamina_runtime_archive)
 add_test(NAME package.archives_are_enough_for_a_program COMMAND static_consumer)
 
+# The HTTP server of examples/serve.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+find_path(HTTPLIB_INCLUDE_DIR httplib.h)
+find_library(HTTPLIB_LIBRARY cpp-httplib)
+if(HTTPLIB_INCLUDE_DIR AND LAMINA_BUILD_TOOLS)
+  add_executable(example_serve ${PROJECT_SOURCE_DIR}/examples/serve/serve.cpp)
+  target_include_directories(example_serve SYSTEM PRIVATE ${HTTPLIB_INCLUDE_DIR})
+  target_link_libraries(example_serve PRIVATE lamina_runtime lamina_warnings Threads::Threads
+    $<$<BOOL:${HTTPLIB_LIBRARY}>:${HTTPLIB_LIBRARY}>)
+  set(may_grow 2)
+  if(CMAKE_CXX_FLAGS MATCHES sanitize)
+    set(may_grow 1000)  # freed memory is kept
+  endif()
+  add_test(NAME package.server_answers_under_load
+    COMMAND ${CMAKE_COMMAND} -DMAY_GROW=${may_grow} -DPYTHON=${Python3_EXECUTABLE} -DEXAMPLE_DIR=${PROJECT_SOURCE_DIR}/examples/serve
+            -DDRIVER=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lamina -DSERVER=$<TARGET_FILE:example_serve>
+            -DWORK_DIR=${CMAKE_CURRENT_BINARY_DIR}/server -P ${CMAKE_CURRENT_LIST_DIR}/check_server.cmake)
+else()
+  add_test(NAME package.server_answers_under_load
+    COMMAND sh -c "echo 'skipped: httplib.h is not there (scripts/setup brings libcpp-httplib-dev)'; exit 77")
+  set_tests_properties(package.server_answers_under_load PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
 # The run paths of programs and libraries in the build tree, and how the loader interprets them.
 set(loaded $<TARGET_FILE:lamina> $<TARGET_FILE:lamina_infiniop> $<TARGET_FILE:lamina_onednn_primitive> $<TARGET_FILE:test_api>)
 set(started $<TARGET_FILE:readme_example>)

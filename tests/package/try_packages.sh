@@ -21,7 +21,7 @@ remove() {
 }
 
 everything() {
-  install "$dir"/*.deb g++ cmake make pkg-config python3-numpy
+  install "$dir"/*.deb g++ cmake make pkg-config python3-numpy libcpp-httplib-dev
   mkdir -p "$dir/made"
   say "the tool: $(lamina --version | head -1)"
   examples=/usr/share/doc/liblamina-dev/examples
@@ -35,6 +35,11 @@ everything() {
   cmake -S $examples/runtime -B /tmp/runtime >/dev/null && cmake --build /tmp/runtime
   cp /tmp/runtime/run_model "$dir/made"
   "$dir/made/run_model" "$dir/made/model.lamina" | tee "$dir/made/expected"
+  say "the server, under load"
+  cmake -S $examples/serve -B /tmp/serve >/dev/null && cmake --build /tmp/serve
+  python3 -B $examples/serve/make_model.py /tmp/serve/model
+  lamina export /tmp/serve/model/graph.json -o /tmp/serve/model.lamina --weights /tmp/serve/model --shapes 0:1..16x256
+  python3 -B $examples/serve/load.py /tmp/serve/serve /tmp/serve/model.lamina
   say "an example with pkg-config"
   # shellcheck disable=SC2046
   g++ -std=c++20 $examples/cpp/errors.cpp $(pkg-config --cflags --libs lamina) -o /tmp/errors && /tmp/errors
@@ -46,7 +51,7 @@ x = numpy.random.default_rng(1).standard_normal((4, 768), numpy.float32)
 y = lamina.layer_norm(x)
 assert abs(y.mean()) < 1e-6 and abs(y.std() - 1) < 1e-3, (y.mean(), y.std())
 print("lamina", lamina.__version__, "of Python normalised", y.shape)'
-  rm -rf /tmp/examples /tmp/runtime
+  rm -rf /tmp/examples /tmp/runtime /tmp/serve
   remove
 }
 
