@@ -76,7 +76,7 @@ one file.")
 find_package(Python REQUIRED COMPONENTS Interpreter)
 math(EXPR next_python "${Python_VERSION_MINOR} + 1")
 lamina_debian_package(python NAME python3-lamina SECTION python
-  DEPENDS "liblamina${lamina_abi_version} ${same}" "python3 (>= 3.${Python_VERSION_MINOR})" "python3 (<< 3.${next_python})"
+  DEPENDS "liblamina${lamina_abi_version} ${same}" "liblamina-runtime${lamina_abi_version} ${same}" "python3 (>= 3.${Python_VERSION_MINOR})" "python3 (<< 3.${next_python})"
   RECOMMENDS python3-numpy
   TEXT "graphs of deep-learning operations (Python 3)
 The Python package lamina: graphs and functions of arrays, ONNX models, and a

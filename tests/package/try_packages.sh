@@ -50,7 +50,8 @@ import lamina, numpy
 x = numpy.random.default_rng(1).standard_normal((4, 768), numpy.float32)
 y = lamina.layer_norm(x)
 assert abs(y.mean()) < 1e-6 and abs(y.std() - 1) < 1e-3, (y.mean(), y.std())
-print("lamina", lamina.__version__, "of Python normalised", y.shape)'
+model = lamina.load("/tmp/serve/model.lamina")
+print("lamina", lamina.__version__, "of Python normalised", y.shape, "and ran a model", model(x[:2, :256].copy()).shape)'
   rm -rf /tmp/examples /tmp/runtime /tmp/serve
   remove
 }
