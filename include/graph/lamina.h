@@ -410,6 +410,10 @@ lamina_graph_compiled_partition_query_logical_tensor(const_lamina_graph_compiled
 LAMINA_API lamina_status_t
 lamina_graph_compiled_partition_get_inplace_ports(const_lamina_graph_compiled_partition_t compiled_partition,
                                                   size_t* num_inplace_pairs, const lamina_graph_inplace_pair_t** inplace_pairs);
+/* Whether an input and an output may share memory; the pairs above name each port at most once. An execution may use several
+ * such pairs, each input with one output. Errors: an id that is not a port of the partition. */
+LAMINA_API lamina_status_t lamina_graph_compiled_partition_may_share(const_lamina_graph_compiled_partition_t compiled_partition,
+                                                                     size_t input_id, size_t output_id, uint8_t* may_share);
 /* Runs the partition. Tensors are matched to ports by id, in any order. Many threads may execute one compiled partition at
  * once, each with its own outputs. A thread that has executed it before allocates nothing, with three exceptions that may
  * need code or memory once: another alignment or overlap of the tensors' memory, another number of threads, and a GPU that

@@ -231,6 +231,12 @@ class compiled_partition : public detail::handle<lamina_graph_compiled_partition
     for (std::size_t i = 0; i < count; ++i) result.emplace_back(pairs[i].input_id, pairs[i].output_id);
     return result;
   }
+  // Whether this input and this output may share memory; get_inplace_ports() names each port at most once.
+  bool may_share(std::size_t input_id, std::size_t output_id) const {
+    std::uint8_t result = 0;
+    error::wrap_c_api(lamina_graph_compiled_partition_may_share(get(), input_id, output_id, &result));
+    return result != 0;
+  }
   // The memory that an execution needs: get_mem_size() bytes, aligned to 64.
   logical_tensor get_scratchpad_logical_tensor() const {
     lamina_graph_logical_tensor_t data;

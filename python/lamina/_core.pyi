@@ -203,7 +203,15 @@ class CompiledPartition:
 
     @property
     def inplace_ports(self) -> list[tuple[int, int]]:
-        """Pairs (input id, output id) that may share memory."""
+        """
+        Pairs (input id, output id) that may share memory, each port once at most.
+        """
+
+    def may_share(self, input_id: int, output_id: int) -> bool:
+        """
+        Returns whether this input and this output may share memory. Raises lamina.Error for an id that is not a
+        port.
+        """
 
     def info_json(self) -> str:
         """

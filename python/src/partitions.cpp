@@ -138,7 +138,10 @@ void bind_compiled_partition(nb::module_& m) {
            "Returns the tensor of a port with its final shape and strides (in elements). Raises lamina.Error for an\n"
            "id that is not a port.")
       .def_prop_ro("inplace_ports", &graph::compiled_partition::get_inplace_ports,
-                   "Pairs (input id, output id) that may share memory.")
+                   "Pairs (input id, output id) that may share memory, each port once at most.")
+      .def("may_share", &graph::compiled_partition::may_share, nb::arg("input_id"), nb::arg("output_id"),
+           "Returns whether this input and this output may share memory. Raises lamina.Error for an id that is not a\n"
+           "port.")
       .def(
           "info_json",
           [](const graph::compiled_partition& self) { return text_of(self, &lamina_graph_compiled_partition_write_info); },

@@ -149,6 +149,17 @@ lamina_status_t lamina_graph_compiled_partition_get_inplace_ports(const_lamina_g
   });
 }
 
+lamina_status_t lamina_graph_compiled_partition_may_share(const_lamina_graph_compiled_partition_t compiled_partition,
+                                                          size_t input_id, size_t output_id, uint8_t* may_share) {
+  return guarded([&, function_name = __func__] {
+    LAMINA_REQUIRE(compiled_partition);
+    LAMINA_REQUIRE(may_share);
+    const auto& compiled = compiled_of(function_name, compiled_partition);
+    for (const size_t id : {input_id, output_id}) compiled.port(id);  // throws for an id that is not a port
+    *may_share = compiled.may_share(input_id, output_id) ? 1 : 0;
+  });
+}
+
 lamina_status_t lamina_graph_compiled_partition_execute(const_lamina_graph_compiled_partition_t compiled_partition,
                                                         lamina_stream_t stream, size_t num_inputs,
                                                         const const_lamina_graph_tensor_t* inputs, size_t num_outputs,

@@ -138,6 +138,28 @@ TEST_F(Execute, InPlaceWhereThePortsAllowIt) {
   EXPECT_EQ(x, expected);
 }
 
+// x = x - y, y = x + y, z = x * y, each from the old values
+TEST_F(Execute, SeveralOutputsInPlaceOfTheInputsThatTheCallerNames) {
+  const auto x = f32(0, {1000}), y = f32(1, {1000}), a = f32(2, {1000}), b = f32(3, {1000}), c = f32(4, {1000});
+  const partition p =
+      only_partition_of({op(0, op::kind::Subtract, {x, y}, {a}, "difference"), op(1, op::kind::Add, {x, y}, {b}, "sum"),
+                         op(2, op::kind::Multiply, {x, y}, {c}, "product")});
+  const auto compiled = p.compile({x, y}, {a, b, c}, cpu_);
+  for (const size_t input : {0, 1})
+    for (const size_t output : {2, 3, 4}) EXPECT_TRUE(compiled.may_share(input, output));
+  EXPECT_FALSE(compiled.may_share(2, 0));
+  EXPECT_THAT(failure_of([&] { compiled.may_share(0, 5); }), FailsWith(lamina_invalid_arguments, "tensor 5 is not a port"));
+  auto first = ramp(1000), second = ramp(1000), third = ramp(1000);
+  for (float& value : second) value = 3 - value;
+  const auto old_first = first, old_second = second;
+  compiled.execute(stream_, {bind(x, first), bind(y, second)}, {bind(a, second), bind(b, third), bind(c, first)});
+  for (size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(second[i], old_first[i] - old_second[i]);
+    EXPECT_EQ(third[i], old_first[i] + old_second[i]);
+    EXPECT_EQ(first[i], old_first[i] * old_second[i]);
+  }
+}
+
 TEST_F(Execute, TensorsAreMatchedByIdInAnyOrder) {
   const auto a = f32(7, {2}), b = f32(3, {2}), c = f32(5, {2}), stranger = f32(99, {4});
   const partition p = only_partition_of({op(0, op::kind::Subtract, {a, b}, {c}, "sub")});

@@ -99,6 +99,7 @@ TEST(NullPointers, PartitionAndCompiledPartition) {
   lamina_graph_compiled_partition_t c = nullptr;
   lamina_graph_logical_tensor_t t;
   size_t num;
+  uint8_t can_share;
   const lamina_graph_inplace_pair_t* pairs = nullptr;
   EXPECT_REFUSED("op", lamina_graph_partition_create_with_op, &p, nullptr, lamina_cpu);
   EXPECT_REFUSED("partition", lamina_graph_partition_get_id, nullptr, &num);
@@ -109,6 +110,7 @@ TEST(NullPointers, PartitionAndCompiledPartition) {
   EXPECT_REFUSED("partition", lamina_graph_compiled_partition_create, &c, nullptr);
   EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_query_logical_tensor, nullptr, 0, &t);
   EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_get_inplace_ports, nullptr, &num, &pairs);
+  EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_may_share, nullptr, 0, 1, &can_share);
   EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_execute_v2, nullptr, nullptr, 0, nullptr, 0, nullptr,
                  nullptr);
   EXPECT_REFUSED("compiled_partition", lamina_graph_compiled_partition_get_scratchpad_logical_tensor, nullptr, &t);

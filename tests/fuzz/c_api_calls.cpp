@@ -351,6 +351,8 @@ class Calls {
     const lamina_graph_inplace_pair_t* pairs = nullptr;
     if (told(lamina_graph_compiled_partition_get_inplace_ports(compiled, &count, &pairs)))
       for (size_t p = 0; p < count; ++p) require(pairs[p].input_id != SIZE_MAX, "a pair names ports");
+    uint8_t shares = 0;
+    told(lamina_graph_compiled_partition_may_share(compiled, in_.below(16), in_.below(16), &shares));
     told(lamina_graph_compiled_partition_get_scratchpad_logical_tensor(compiled, &logical));
     told(lamina_graph_compiled_partition_write_info(compiled, ignore, nullptr));
     told(lamina_stream_write_profile(stream_, lamina_profile_trace, nullptr, ignore, nullptr));

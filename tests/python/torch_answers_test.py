@@ -355,3 +355,9 @@ def test_a_copy_that_torch_and_lamina_read(copied):
         for one, other in zip(compiled(f, options={"warn": False})(x), f(x), strict=True):
             assert one.stride() == other.stride()
             torch.testing.assert_close(one, other)
+
+
+def test_more_parts_than_an_op_joins():
+    parts = [torch.randn(2, 3) for _ in range(200)]
+    made = compiled(lambda parts: torch.cat([p * 2 for p in parts], 1), options={"require": 1.0})(parts)
+    assert torch.equal(made, torch.cat(parts, 1) * 2)

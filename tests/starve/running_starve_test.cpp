@@ -159,6 +159,9 @@ TEST_F(StarvedQueries, OfCompiledPartitions) {
   const lamina_graph_inplace_pair_t* pairs = nullptr;
   sweep({"lamina_graph_compiled_partition_get_inplace_ports",
          [&] { return lamina_graph_compiled_partition_get_inplace_ports(made.compiled(), &count, &pairs); }});
+  uint8_t shares = 0;
+  sweep({"lamina_graph_compiled_partition_may_share",
+         [&] { return lamina_graph_compiled_partition_may_share(made.compiled(), 0, 1, &shares); }});
   Text text;
   sweep({"lamina_graph_compiled_partition_write_info",
          [&] { return lamina_graph_compiled_partition_write_info(made.compiled(), Text::take, &text); }});

@@ -33,7 +33,7 @@ from lamina.torch.int4 import unpack_int4
 from lamina.torch.lowering import lower
 from lamina.torch.report import GraphReport, NodeReport, is_floating, report_of
 from lamina.torch import whole_ops
-from lamina.torch.rewrites import join_permutes, name_empty_statistics, prepare_joint, split_dropout, widen_integer_products, widen_products
+from lamina.torch.rewrites import join_permutes, join_scalars, name_empty_statistics, prepare_joint, split_dropout, widen_integer_products, widen_products
 from lamina.torch.table import KEPT_WHOLE, TABLE
 from lamina.torch.views import VIEW_RULES
 from lamina.torch.weights import Settings
@@ -100,7 +100,7 @@ def backend(module: GraphModule, example_inputs: list, *, options: Optional[dict
         return lambda graph, inputs: compile_graph(graph, inputs, phase, chosen)
 
     return aot_autograd(fw_compiler=compiler("forward"), bw_compiler=compiler("backward"), inference_compiler=compiler("inference"),
-                        decompositions=dict(decompositions()), partition_fn=partition, pre_grad_passes=whole_ops.keep_whole)(module, example_inputs)
+                        decompositions=dict(decompositions()), partition_fn=partition, pre_grad_passes=whole_ops.keep_whole, keep_inference_input_mutations=True)(module, example_inputs)
 
 
 def partition(joint: GraphModule, inputs: list, **settings: Any) -> tuple:
@@ -169,6 +169,7 @@ def rewrite(module: GraphModule) -> None:
     split_dropout(module)
     name_empty_statistics(module)
     join_permutes(module)
+    join_scalars(module)
     widen_products(module)
     widen_integer_products(module)
     unpack_int4(module)

@@ -237,6 +237,51 @@ def real(function: Any) -> Any:
     return lambda x: function(x) if x.is_floating_point() else NotImplemented
 
 
+# ---- lists of tensors
+
+def are_scalars(lists: list) -> bool:
+    """Whether all elements are tensors without axes and of one type, such as the steps of an optimizer."""
+    every = [element for value in lists for element in value]
+    return len(lists[0]) > 1 and all(isinstance(t, Tensor) and t.dim() == 0 and t.dtype == every[0].dtype for t in every)
+
+
+def one_by_one(op: Any, single: Any) -> Any:
+    """Applies the packet `single` (aten.add) to each tensor of an op that takes lists of them (aten._foreach_add.List)."""
+    order = [argument.name for argument in op._schema.arguments]
+    is_list = {argument.name: isinstance(argument.type, torch.ListType) for argument in op._schema.arguments}
+    schemas = [getattr(single, overload)._schema for overload in single.overloads()]
+    most = max(sum(not argument.kwarg_only for argument in schema.arguments) for schema in schemas)
+    by_name = [argument.name for argument in schemas[0].arguments if argument.kwarg_only]  # the fourth argument of addcmul
+
+    def apart(*args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip(order, args)), **kwargs}
+
+        def of(one: Any) -> Any:
+            own = [one(name) for name in order[:len(args)]]
+            return single(*own[:most], **dict(zip(by_name, own[most:])), **{name: one(name) for name in kwargs})
+
+        lists = [value for name, value in given.items() if is_list[name]]
+        if are_scalars(lists):  # as one vector
+            vector = of(lambda name: torch.stack(given[name]) if is_list[name] else given[name])
+            return [vector.select(0, i) for i in range(len(lists[0]))]
+        return [of(lambda name: given[name][i] if is_list[name] else given[name]) for i in range(max(map(len, lists)))]
+
+    return apart
+
+
+def of_lists() -> dict:
+    """Decompositions of the ops that take lists of tensors and write to none."""
+    made = {}
+    for name in dir(aten):
+        single = getattr(aten, name.removeprefix("_foreach_"), None) if name.startswith("_foreach_") and not name.endswith("_") else None
+        if single is None:
+            continue
+        packet = getattr(aten, name)
+        overloads = [getattr(packet, overload) for overload in packet.overloads()]
+        made.update({op: one_by_one(op, single) for op in overloads if not op._schema.is_mutable and op._schema.returns})
+    return made
+
+
 OWN = {
     aten._transformer_encoder_layer_fwd.default: encoder_layer,
     aten._embedding_bag.default: embedding_bag,
@@ -264,5 +309,5 @@ OWN = {
 
 def all_decompositions(is_kept: Any) -> dict:
     """torch's core decompositions, further ones and OWN, without the ops for which is_kept(op)."""
-    made = {**core_aten_decompositions(), **get_decompositions(FURTHER), **OWN}
+    made = {**core_aten_decompositions(), **get_decompositions(FURTHER), **of_lists(), **OWN}
     return {op: function for op, function in made.items() if not is_kept(op)}

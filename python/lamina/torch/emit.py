@@ -3,6 +3,9 @@
 Consecutive partitions without a foreign node between them share one call. The module is generated Python; nothing is
 interpreted at run time. Its argument is a list, which is emptied at the start of the call, so that activations are freed
 early.
+
+Results that the graph writes to its inputs are computed in the memory of these inputs where lamina can, and are copied
+there at the end otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from lamina._core import LogicalTensor
 from lamina._errors import Error
 from lamina._program import Linked, Port, link
 from lamina.torch.lowering import Lowered
-from lamina.torch.nodes import dtype_of, may_draw
+from lamina.torch.nodes import dtype_of, may_draw, writes_to_input
 from lamina.torch.weights import Packing, Settings, candidate
 
 KIND_CHARACTERS = 120  # maximum length of a call's name in the profiler
@@ -63,6 +66,7 @@ class _Emitter:
         self.made: dict[int, Node] = {}  # tensor id -> its node in the new graph
         self.calls: list = []
         self.packings: list = []
+        self.writes = [n for n in self.old.nodes if writes_to_input(n)]
         self.foreign = [n for n in self.old.nodes if self._is_foreign(n)]
         self.tensors = {p.id: p for partition in self.partitions for p in (*partition.inputs, *partition.outputs)}
         self.maker = {port.id: partition for partition in self.partitions for port in partition.outputs}
@@ -73,6 +77,7 @@ class _Emitter:
             if node.op == "placeholder":
                 self.env[node] = self.new.node_copy(node)
         self._schedule()
+        self._write()
         output = next(n for n in self.old.nodes if n.op == "output")
         self.new.output(torch.fx.map_arg(output.args[0], self._output_value))
         module = GraphModule(_root(self), self.new)
@@ -83,7 +88,7 @@ class _Emitter:
     def _is_foreign(self, node: Node) -> bool:
         if node.op == "call_module":
             return True
-        if node.op != "call_function" or node in self.lowering.constants:
+        if node.op != "call_function" or node in self.lowering.constants or writes_to_input(node):
             return False
         if node.target is operator.getitem:
             return not self.lowering.is_view(node) and not self.lowering.is_inner(node)
@@ -136,7 +141,7 @@ class _Emitter:
 
     def _needed_outside(self) -> set:
         needed = set()
-        for node in [*self.foreign, *(n for n in self.old.nodes if n.op == "output")]:
+        for node in [*self.foreign, *self.writes, *(n for n in self.old.nodes if n.op == "output")]:
             for source in node.all_input_nodes:
                 base = self.lowering.base(source)
                 if self.lowering.is_inner(base):
@@ -162,9 +167,51 @@ class _Emitter:
         linked = link(partitions, ports, outputs, self.lowering.scalars)
         self.calls.append(linked)
         packing = self._packing(linked, ports)
-        call = self.new.call_function(_caller(linked, ports, len(self.calls) - 1, packing), tuple(inputs))
+        in_place = self._in_place(linked)
+        written = {position: len(inputs) + i for i, position in enumerate(in_place)}  # output -> the argument with its memory
+        arguments = (*inputs, *(self.env[placeholder] for placeholder in in_place.values()))
+        call = self.new.call_function(_caller(linked, ports, len(self.calls) - 1, packing, written), arguments)
         for position, tensor in enumerate(outputs):
             self.made[tensor.id] = self.new.call_function(operator.getitem, (call, position))
+
+    def _in_place(self, linked: Linked) -> dict:
+        """{position of an output: the input of the graph in whose memory it is computed}. Only the partition that makes the output
+        reads that input, and nothing else reads the output, so that no other order of reads and writes is possible."""
+        made, places = {}, {tensor.id: position for position, tensor in enumerate(linked.outputs)}
+        for node in self.writes:
+            placeholder, value = node.args[:2]
+            if not self._only_written(node, placeholder, value) or self._id(value) not in places:
+                continue
+            position, given = places[self._id(value)], placeholder.meta["val"]
+            tensor, partition = linked.outputs[position], self.maker[self._id(value)]
+            if (tuple(tensor.shape), tuple(tensor.strides), tensor.dtype) != (tuple(given.shape), tuple(given.stride()), dtype_of(given)):
+                continue
+            readers = [(p, port.id) for p in self.partitions for port in p.inputs if self._reads(port.id, placeholder)]
+            code = linked.compiled[linked.partitions.index(partition)]
+            if len(readers) <= 1 and all(p is partition and code.may_share(port, tensor.id) for p, port in readers):
+                made[position] = placeholder
+        return made
+
+    def _only_written(self, write: Node, placeholder: Node, value: Node) -> bool:
+        """Whether torch neither reads the input nor, apart from writing it to the input, the value."""
+        if not isinstance(value, Node) or not self.lowering.is_inner(value) or self.lowering.is_view(value):
+            return False
+        readers = [node for node in (*self.foreign, *self.writes, *(n for n in self.old.nodes if n.op == "output")) if node is not write]
+        return not any(self.lowering.base(source) in (placeholder, value, write) for node in readers for source in node.all_input_nodes)
+
+    def _reads(self, tensor_id: int, placeholder: Node) -> bool:
+        return tensor_id in self.lowering.sources and self.lowering.sources[tensor_id].root is placeholder
+
+    def _write(self) -> None:
+        """Copies values to inputs, unless they are there already."""
+        left = []
+        for node in self.writes:
+            value = self._value(node.args[1])
+            self.env[node] = self.env[node.args[0]]
+            if value.target is not operator.getitem or value.args[1] not in getattr(value.args[0].target, "written", ()):
+                left.append((self.env[node], value))
+        if left:
+            self.new.call_function(torch.ops.aten._foreach_copy_.default, tuple(map(list, zip(*left))))
 
     def _packing(self, linked: Linked, ports: list) -> Optional[Packing]:
         """Returns what packs the weights of a call; None if there are none."""
@@ -262,14 +309,20 @@ def _root(emitter: _Emitter) -> torch.nn.Module:
     return root
 
 
-def _caller(linked: Linked, ports: list, number: int, packing: Optional[Packing]) -> Callable:
-    """Returns the function that the generated code calls: it allocates the outputs and runs."""
+def _caller(linked: Linked, ports: list, number: int, packing: Optional[Packing], written: dict) -> Callable:
+    """Returns the function that the generated code calls: it allocates the outputs, or takes the memory of arguments for those
+    in `written` ({output: argument}), and runs. AOTAutograd counts these writes."""
     specs = [(tuple(t.shape), tuple(t.strides), _arrays.torch_dtype(t.dtype)) for t in linked.outputs]
     plain, empty, named = linked.run, torch.empty_strided, torch._C._profiler._RecordFunctionFast
     name = f"lamina_call_{number}: {_kinds_of(linked.partitions)}"
+    count = len(ports)
 
     def call(*tensors):
-        outputs = [empty(shape, strides, dtype=dtype) for shape, strides, dtype in specs]
+        if written:
+            outputs = [tensors[written[i]] if i in written else empty(shape, strides, dtype=dtype) for i, (shape, strides, dtype) in enumerate(specs)]
+            tensors = tensors[:count]
+        else:
+            outputs = [empty(shape, strides, dtype=dtype) for shape, strides, dtype in specs]
         run = plain if packing is None else packing.choose(tensors)
         try:
             with named(name):
@@ -280,10 +333,13 @@ def _caller(linked: Linked, ports: list, number: int, packing: Optional[Packing]
             made = [_as_compiled(tensor, port) for tensor, port in zip(tensors, ports)]
             if all(a is b for a, b in zip(made, tensors)):
                 raise
-            run(made, outputs)
+            fresh = [empty(shape, strides, dtype=dtype) for shape, strides, dtype in specs]
+            run(made, fresh)
+            outputs = [outputs[i].copy_(tensor) if i in written else tensor for i, tensor in enumerate(fresh)]
         return outputs
 
     call.__name__ = call.__qualname__ = f"lamina_call_{number}"
+    call.written = tuple(written)
     return call
 
 

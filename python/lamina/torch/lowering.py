@@ -30,6 +30,9 @@ from lamina.torch import constants
 from lamina.torch.nodes import FLOATS, MANY, VIEWS, Args, Refused, base_of, dtype_of, is_known, may_draw, name_of
 
 
+MOST_JOINED = 64  # inputs of a Concat
+
+
 class Source(NamedTuple):
     """The source of a port's memory: a view of an outer node's tensor."""
 
@@ -167,6 +170,13 @@ class Lowering:
             node.meta["val"] = value
             self.constants[node] = value
         return self._port(node)
+
+    def concatenated(self, parts: list, axis: int) -> LogicalTensor:
+        """Returns the parts joined along an axis, those of more than one op in several steps."""
+        while len(parts) > 1:
+            groups = [parts[i:i + MOST_JOINED] for i in range(0, len(parts), MOST_JOINED)]
+            parts = [group[0] if len(group) == 1 else self.op("Concat", group, axis=axis) for group in groups]
+        return parts[0]
 
     def reshape(self, tensor: LogicalTensor, shape: Iterable[int]) -> LogicalTensor:
         shape = [int(extent) for extent in shape]

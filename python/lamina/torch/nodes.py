@@ -46,6 +46,11 @@ def known_number(value: Any) -> Any:
     return known if isinstance(known, (int, float)) else value
 
 
+def writes_to_input(node: Node) -> bool:
+    """Whether the node writes a result to an input of the graph, such as a parameter that an optimizer changes."""
+    return node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder"
+
+
 def draws(node: Node) -> bool:
     """Whether the op draws random numbers."""
     if not isinstance(node.target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in node.target.tags:

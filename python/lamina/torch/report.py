@@ -12,7 +12,7 @@ from typing import Any, Optional
 import torch
 
 from lamina.explanation import Explanation, framed
-from lamina.torch.nodes import VIEWS, base_of, draws, name_of
+from lamina.torch.nodes import VIEWS, base_of, draws, name_of, writes_to_input
 
 KINDS_IN_A_WARNING = 3
 
@@ -134,7 +134,7 @@ def report_of(name: str, lowered: Any, emitted: Any) -> GraphReport:
     for node in lowering.module.graph.nodes:
         if node.op != "call_function" or node.target is operator.getitem or node in lowering.constants or base_of(node) in VIEWS:
             continue
-        if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)):
+        if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)) or writes_to_input(node):
             continue
         carried = node in lowering.inner
         floating = is_floating(node.meta["val"]) and not draws(node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -81,6 +81,24 @@ def join_permutes(module: GraphModule) -> None:
         else:
             node.target, node.args = aten.permute.default, (inner.args[0], order)
     module.graph.eliminate_dead_code()
+
+
+def join_scalars(module: GraphModule) -> None:
+    """Replaces the concatenation of all elements of a vector, one by one, by the vector."""
+    for node in list(module.graph.nodes):
+        vector = _taken_apart(node) if node.target is aten.cat.default else None
+        if vector is not None:
+            node.replace_all_uses_with(vector)
+            module.graph.erase_node(node)
+
+
+def _taken_apart(joined: Node) -> Optional[Node]:
+    parts = [part.args[0] if part.target is aten.unsqueeze.default else part for part in joined.args[0]]
+    if not all(part.target is aten.select.int and part.args[1:] == (0, i) for i, part in enumerate(parts)):
+        return None
+    vector = parts[0].args[0]
+    is_whole = all(part.args[0] is vector for part in parts) and vector.meta["val"].shape == joined.meta["val"].shape == (len(parts),)
+    return vector if is_whole else None
 
 
 def widen_products(module: GraphModule) -> None:

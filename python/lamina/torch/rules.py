@@ -172,6 +172,24 @@ def power(l: Lowering, a: Args) -> Any:
     return l.op("Pow", [l.tensor(a.self, result_type(a))], beta=float(a.exponent))
 
 
+def power_of_number(l: Lowering, a: Args) -> Any:
+    """number^x = exp(x log(number)), in f64: an optimizer subtracts 0.999^step from 1."""
+    dtype = result_type(a)
+    if not 0 < a.self < math.inf:
+        raise Refused(f"powers of {a.self}")
+    if a.self == 1:
+        return l.filled(1.0, a.value.shape, dtype)
+    exponent = l.op("Multiply", [l.cast(l.tensor(a.exponent, dtype), "f64"), l.constant(math.log(a.self), "f64")])
+    return l.cast(l.op("Exp", [exponent]), dtype)
+
+
+def multiply_add(l: Lowering, a: Args) -> Any:
+    """a * b + c. torch rounds once, this twice."""
+    dtype = result_type(a)
+    product = l.op("Multiply", [l.tensor(a.a, dtype), l.tensor(a.b, dtype)], dtype=wide_type(dtype))
+    return full(l, l.op("Add", [product, l.tensor(a.c, dtype)], dtype=dtype), a)
+
+
 def clamp(l: Lowering, a: Args) -> Any:
     low = getattr(a, "min", getattr(a, "min_val", None))
     high = getattr(a, "max", getattr(a, "max_val", None))
@@ -215,13 +233,15 @@ def concatenate(l: Lowering, a: Args) -> Any:
     parts = [part for part in a.tensors if tuple(part.meta["val"].shape) != (0,)]
     if not parts:
         return l.filled(0.0, [0], dtype)
-    return l.op("Concat", [l.parameter(part, dtype) for part in parts], axis=a.dim)
+    if len(parts) == 1:
+        return l.op("Concat", [l.parameter(parts[0], dtype)], axis=a.dim)
+    return l.concatenated([l.parameter(part, dtype) for part in parts], a.dim)
 
 
 def stack(l: Lowering, a: Args) -> Any:
     axis = a.dim % len(a.value.shape)
     parts = [l.parameter(part, dtype_of(a.value)) for part in a.tensors]
-    return l.op("Concat", [l.reshape(part, [*part.shape[:axis], 1, *part.shape[axis:]]) for part in parts], axis=axis)
+    return l.concatenated([l.reshape(part, [*part.shape[:axis], 1, *part.shape[axis:]]) for part in parts], axis)
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ def sliced(l: Lowering, source: Any, axis: int, start: int, end: int, step: int 
 def joined(l: Lowering, parts: list, axis: int) -> Any:
     parts = [part for part in parts if part is not None]
     parts = [part for part in parts if part.shape[axis] > 0] or parts[:1]
-    return parts[0] if len(parts) == 1 else l.op("Concat", parts, axis=axis)
+    return l.concatenated(parts, axis)
 
 
 def repeat(l: Lowering, a: Args) -> Any:

@@ -10,8 +10,8 @@ from lamina.torch import rules_order as order
 from lamina.torch import rules_products as products
 from lamina.torch import rules_quantized as quantized
 from lamina.torch.rules import (Binary, Compare, Extreme, Gradient, Logical, Reduce, Unary, any_of, clamp, clamp_between, concatenate, copy,
-                                dropout_backward, elu, elu_backward, floor, leaky_relu_backward, nll_loss, nll_loss_backward, power, prelu, prelu_backward,
-                                reorder, select, silu_backward, softmax, softmax_backward, softplus, softplus_backward, stack, threshold,
+                                dropout_backward, elu, elu_backward, floor, leaky_relu_backward, multiply_add, nll_loss, nll_loss_backward,
+                                power, power_of_number, prelu, prelu_backward, reorder, select, silu_backward, softmax, softmax_backward, softplus, softplus_backward, stack, threshold,
                                 threshold_backward)
 from lamina.torch.rules_products import Product
 
@@ -72,6 +72,8 @@ TABLE = {
     "_prelu_kernel.default": prelu,
     "leaky_relu.default": Unary("LeakyReLU", {"alpha": lambda a: float(a.negative_slope)}),
     "pow.Tensor_Scalar": power,
+    "pow.Scalar": power_of_number,
+    "prims.fma.default": multiply_add,
     "clamp.default": clamp,
     "hardtanh.default": clamp,
     "clamp_min.default": clamp,
