@@ -10,23 +10,42 @@ it. Invalid input raises `lamina.Error`, with one sentence that says what is all
 from __future__ import annotations
 
 import json as _json
+from typing import TYPE_CHECKING
 
 from lamina import _core
 from lamina._core import CompiledPartition, LogicalTensor, Partition
 from lamina._errors import Error
 from lamina._verbose import set_verbose
-from lamina.explanation import Explanation
-from lamina.exporting import export
 from lamina.functions import (add_layer_norm, attention, gated_mlp, gelu, group_norm, layer_norm, log_softmax, matmul, rms_norm, silu,
                               softmax)
 from lamina.graph import CompiledGraph, Graph
 from lamina.profile import profile
-from lamina.runtime import load
+
+if TYPE_CHECKING:
+    from lamina.explanation import Explanation
+    from lamina.exporting import export
+    from lamina.runtime import load
+
+# Modules that import much: they are imported at the first use of a name.
+_LATER = {"Explanation": "lamina.explanation", "export": "lamina.exporting", "load": "lamina.runtime"}
 
 __version__ = _core.version()
 __all__ = ["CompiledGraph", "CompiledPartition", "Error", "Explanation", "Graph", "LogicalTensor", "Partition", "add_layer_norm", "attention",
            "data_types", "explain", "export", "from_onnx", "gated_mlp", "gelu", "group_norm", "layer_norm", "load", "log_softmax", "matmul", "op_kinds", "op_schema", "profile",
            "rms_norm", "set_verbose", "silu", "softmax"]
+
+
+def __getattr__(name: str):
+    if name not in _LATER:
+        raise AttributeError(f"module 'lamina' has no attribute {name!r}")
+    import importlib
+
+    globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+    return globals()[name]
+
+
+def __dir__() -> list:
+    return sorted({*globals(), *_LATER})
 
 
 def data_types() -> list:
@@ -54,6 +73,8 @@ def explain(what, title: str = "") -> Explanation:
     if hasattr(what, "explain"):
         return what.explain(title)
     if isinstance(what, (list, tuple)) and what and all(isinstance(each, Partition) for each in what):
+        from lamina.explanation import Explanation
+
         return Explanation(what, title=title)
     raise Error(f"explain: a {type(what).__name__} is given, allowed is a Graph, a CompiledGraph or a list of partitions")
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import Any, Callable, Optional
 
 from lamina import _core
 
-log = logging.getLogger("lamina")
-log.addHandler(logging.NullHandler())
-_lines = logging.getLogger("lamina.verbose")
+_DEBUG, _INFO = 10, 20  # as in logging, which takes longer to import than all of lamina
+
+
+class _Log:
+    """logging.getLogger("lamina"), which is imported when it is used first."""
+
+    def __getattr__(self, name: str) -> Any:
+        import logging
+
+        logger = logging.getLogger("lamina")
+        if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
+            logger.addHandler(logging.NullHandler())
+        return getattr(logger, name)
+
+
+log = _Log()
 
 # Called as progress(done, total, name); a true result cancels the compilation.
 Progress = Callable[[float, int, str], Any]
@@ -27,7 +39,7 @@ def set_verbose(level: int) -> None:
 
 def _log_line(line: str) -> None:
     text = line.removeprefix("lamina,")
-    _lines.log(logging.INFO if text.startswith("compile,") else logging.DEBUG, "%s", text)
+    log.getChild("verbose").log(_INFO if text.startswith("compile,") else _DEBUG, "%s", text)
 
 
 class Compilations:
@@ -40,7 +52,7 @@ class Compilations:
     def compile(self, partition: _core.Partition, inputs: list, outputs: list) -> _core.CompiledPartition:
         code = partition.compile(inputs, outputs, None if self._progress is None else self._step)
         self._done += 1
-        if log.isEnabledFor(logging.DEBUG):
+        if log.isEnabledFor(_DEBUG):
             log.debug("compiled partition %d: %s", partition.id, code.info_json().replace("\n", ""))
         return code
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Union
 
 from lamina import _arrays, _core
 from lamina._core import LogicalTensor
 from lamina._errors import Error
 from lamina._program import Port, first_reason, link, packed_port, whole
 from lamina._verbose import Progress
-from lamina.explanation import Explanation
+
+if TYPE_CHECKING:
+    from lamina.explanation import Explanation
 
 __all__ = ["Graph", "CompiledGraph"]
 
@@ -123,6 +125,8 @@ class Graph:
 
         title: the heading of the page. Kernels are included if every shape is known; CompiledGraph.explain() explains the
         kernels that ran."""
+        from lamina.explanation import Explanation
+
         return Explanation(self.partitions(), title=title)
 
     def compile(self, outputs: Optional[Sequence[LogicalTensor]] = None, *, progress: Optional[Progress] = None,
@@ -229,6 +233,8 @@ class CompiledGraph:
     def explain(self, title: str = "") -> Explanation:
         """As Graph.explain(), with the kernels of the most recently compiled shapes."""
         compiled = list(self._ready.values())[-1].linked.compiled if self._ready else []
+        from lamina.explanation import Explanation
+
         return Explanation(self._partitions, compiled, title)
 
     def info(self) -> list:

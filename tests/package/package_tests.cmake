@@ -18,7 +18,8 @@ endif()
 
 add_test(NAME package.installed_package_is_found_and_works
   COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${PROJECT_BINARY_DIR} -DWORK_DIR=${CMAKE_CURRENT_BINARY_DIR}/package
-          -DCONSUMER_DIR=${CMAKE_CURRENT_LIST_DIR}/consumer -DEXAMPLES_DIR=${PROJECT_SOURCE_DIR}/examples -DCXX=${CMAKE_CXX_COMPILER} -DCXX_FLAGS=${CMAKE_CXX_FLAGS}
+          -DCONSUMER_DIR=${CMAKE_CURRENT_LIST_DIR}/consumer -DEXAMPLES_DIR=${PROJECT_SOURCE_DIR}/examples
+          -DINCLUDE_DIR=${PROJECT_SOURCE_DIR}/include -DCXX=${CMAKE_CXX_COMPILER} -DCXX_FLAGS=${CMAKE_CXX_FLAGS}
           -DGRAPH=${PROJECT_SOURCE_DIR}/examples/graphs/layer_norm.json -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_LIST_DIR}/check_package.cmake)
 
 # The archives of LAMINA_SHARED=OFF, both in one program whose own symbols meet none of theirs.

@@ -19,6 +19,14 @@ def run(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
 
 
+def test_importing_lamina_imports_little():
+    expensive = {"ctypes", "html", "logging", "numpy", "subprocess", "tempfile", "torch", "webbrowser"}
+    result = run(f"import sys, lamina\nprint(sorted({expensive} & set(sys.modules)))")
+    assert result.stdout == "[]\n", result.stdout + result.stderr
+    result = run("import lamina\nprint(lamina.load, lamina.export, lamina.Explanation)\nfrom lamina import *\nprint(load)\nlamina.nothing")
+    assert result.stdout.count("\n") == 2 and "module 'lamina' has no attribute 'nothing'" in result.stderr, result.stderr
+
+
 @pytest.mark.parametrize("first, second", [("torch", "lamina"), ("lamina", "torch")])
 def test_both_import_orders_share_one_openmp(first, second):
     pytest.importorskip("torch", reason="torch is not installed: scripts/setup --torch")

@@ -124,7 +124,9 @@ class ByteReader {
     bool is_present = false;
     read(is_present);
     value.reset();
-    if (is_present) read(value.emplace());
+    if (!is_present) return;
+    value = T{};  // clang does not see that emplace() could make a nested class with initializers
+    read(*value);
   }
   template <typename T>
   T get() {
