@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How much of models that the project was not made for lamina carries, and how right it is.
 
-    torch_coverage.py [MODEL]... [--modes infer,train,bf16] [--results FILE] [--limit SECONDS] [--threads N] [--list]
+    torch_coverage.py [MODEL]... [--modes infer,train,bf16] [--results FILE] [--limit SECONDS] [--threads N] [--require SHARE]
+                      [--list]
 
 Runs each model (torch_coverage_plain.py, torch_coverage_transformers.py, torch_coverage_pictures.py: small, random weights; none is in
 torch_model_list.py) in a process of its own, for inference, for a training step without the optimizer, and for inference in bf16, under
@@ -13,7 +14,7 @@ torch.compile(backend="lamina"). One line per model and mode:
 
 --results is a file of JSON lines that each run extends: models in it are not run again, so that a run can be cut off at any time.
 The summary is about all rows in it: means, models whose error is more than five times eager's, and the ops left to PyTorch by
-number of models. Where torch lacks an op of the model in float64, the difference from eager is at most 1e-5. A model that does not build, or
+number of models. A row that seems wrong is measured with two other sets of numbers, and the middle error counts. Where torch lacks an op of the model in float64, the difference from eager is at most 1e-5 (bf16: 2e-2). A model that does not build, or
 that torch itself does not compile, is named and not counted.
 Needs the packages lamina and torch; models of transformers, timm and torchvision are left out where the package is missing.
 """
@@ -40,24 +41,33 @@ import torch_coverage_transformers
 import torch_models
 
 FAMILIES = {"plain": torch_coverage_plain.MODELS, "transformers": torch_coverage_transformers.MODELS, "pictures": torch_coverage_pictures.MODELS}
+FEW = """transformer_of_torch recommender graph_attention mixture_of_experts wavenet u_net losses albert debertav2 qwen3moe mamba2 bart hf_vit
+         wav2vec2 regnety_002 pvt_v2_b0 tv_mobilenet_v2""".split()
 MODELS = {name: build for models in FAMILIES.values() for name, build in models.items()}
+GROUPS = {**FAMILIES, "all": MODELS, "few": FEW}
 MODES = ("infer", "train", "bf16")
 WRONG = 5  # times eager's error
 FLOOR = 1e-6  # an error that is not wrong beside an eager one of 0
-APART = 1e-5  # a difference from eager that is wrong where float64 cannot be had: torch lacks an op of the model in it
+# A difference from eager that is wrong where float64 cannot be had: torch lacks an op of the model in it, or it is NaN.
+APART = {"infer": 1e-5, "train": 1e-5, "bf16": 2e-2}
 
 
 class Case(torch_models.Case):
     """A model of this list; a run and its result are those of torch_models."""
 
-    def __init__(self, name, mode):
-        torch.manual_seed(0)
+    def __init__(self, name, mode, seed=0):
+        torch.manual_seed(seed)
         self.module, (self.args, kwargs) = MODELS[name]()
         self.training, self.autocast, self.is_part, self.slope = mode == "train", False, False, None
         self.kwargs = {key: value for key, value in kwargs.items() if key != "labels" or self.training}
         self.module.train(self.training)
         if mode == "bf16":
             self.change_type(torch.bfloat16)
+        self.wide = None
+        self.wide = super().widened()  # before a run: some modules keep tensors of one
+
+    def widened(self):
+        return self.wide
 
 
 def measured(name, mode):
@@ -76,7 +86,25 @@ def measured(name, mode):
         raise RuntimeError("torch traces no graph of the model")
     row["left"] = sorted({(node.op, node.reason, node.floating) for node in nodes if not node.carried})
     row.update(torch_models.errors(case, function))
+    if is_wrong(row):
+        row.update(sorted([error_of(row), *(error_again(name, mode, seed) for seed in (1, 2))], key=times_eager)[1])  # the middle one
     return row
+
+
+def error_of(row):
+    return {key: row[key] for key in ("error", "eager_error", "beside_eager")}
+
+
+def error_again(name, mode, seed):
+    """The errors with other numbers. The gradient of a ReLU or a max pool jumps where two numbers are about equal, so that the last
+    bit of an activation decides it: of three errors the middle one counts."""
+    case = Case(name, mode, seed)
+    torch._dynamo.reset()
+    return torch_models.errors(case, torch.compile(case.module, backend="lamina"))
+
+
+def times_eager(row):
+    return row["beside_eager"] if row["error"] is None else row["error"] / max(row["eager_error"], FLOOR / WRONG)
 
 
 def told(name, mode, path):
@@ -119,7 +147,7 @@ FORM = "{:28} {:6} {:>8} {:>8} {:>9} {:>9} {:>7}  {}"
 
 def is_wrong(row):
     error, eager = row.get("error"), row.get("eager_error")
-    return not row["beside_eager"] <= APART if error is None else not error <= max(WRONG * eager, FLOOR)
+    return not row["beside_eager"] <= APART[row["mode"]] if error is None else not error <= max(WRONG * eager, FLOOR)
 
 
 def line(row):
@@ -157,14 +185,15 @@ def summary(rows):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="names of models or of families (plain, transformers, pictures); default: all")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="names of models, or of families (plain, transformers, pictures, few, all); default: all")
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--results", help="a file of JSON lines that is continued")
     parser.add_argument("--limit", type=float, default=150, help="seconds of a model in a mode")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--require", type=float, default=0.0, help="exit with 1 if a smaller share of the nodes with floats is carried in the mean")
     parser.add_argument("--list", action="store_true", help="print the names of the models")
     chosen = parser.parse_args()
-    for given, known, what in ((chosen.models, {**MODELS, **FAMILIES}, "model"), (chosen.modes.split(","), MODES, "mode")):
+    for given, known, what in ((chosen.models, {**MODELS, **GROUPS}, "model"), (chosen.modes.split(","), MODES, "mode")):
         for one in given:
             if one not in known:
                 parser.error(f"{what} {one!r} is unknown, allowed is one of {', '.join(known)}")
@@ -191,7 +220,7 @@ def can_be_imported(name):
 
 def main():
     chosen = arguments()
-    names = [name for given in chosen.models or FAMILIES for name in (FAMILIES[given] if given in FAMILIES else [given])]
+    names = [name for given in chosen.models or FAMILIES for name in GROUPS.get(given, [given])]
     if chosen.list:
         print("\n".join(names))
         return 0
@@ -216,7 +245,14 @@ def main():
                     file.write(json.dumps(row) + "\n")
     rows = [row for row in rows if row["model"] in names]
     print(summary(rows))
-    return 1 if any(row.get("by_lamina") for row in rows) or any(is_wrong(row) for row in rows if "failed" not in row) else 0
+    return 0 if rows and all_is_well(rows, chosen.require) else 1
+
+
+def all_is_well(rows, least):
+    """Whether no model fails in lamina, is wrong or has a graph break of lamina's, and at least this share is carried in the mean."""
+    ran = [row for row in rows if "failed" not in row]
+    share = statistics.mean(row["carried_floats"] / max(1, row["floats"]) for row in ran) if ran else 0
+    return share >= least and not any(row.get("by_lamina") for row in rows) and not any(is_wrong(row) or row["breaks"] > 0 for row in ran)
 
 
 if __name__ == "__main__":

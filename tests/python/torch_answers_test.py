@@ -361,3 +361,16 @@ def test_more_parts_than_an_op_joins():
     parts = [torch.randn(2, 3) for _ in range(200)]
     made = compiled(lambda parts: torch.cat([p * 2 for p in parts], 1), options={"require": 1.0})(parts)
     assert torch.equal(made, torch.cat(parts, 1) * 2)
+
+
+def test_integers_as_indices_in_a_graph_with_dynamic_sizes():
+    reports = []
+    call = compiled(lambda x, i: (x * 2)[i] + 1, dynamic=True, options={"reports": reports})
+    for rows in (4, 5, 6):
+        x, i = torch.randn(rows, 3), torch.randint(0, rows, (2 * rows,))
+        torch.testing.assert_close(call(x, i), (x * 2)[i] + 1)
+    assert reports and all(report.share == 1 for report in reports)
+    masked = compiled(lambda x: (x * 2)[x > 0] + 1, dynamic=True, options={"warn": False})
+    for rows in (4, 5):
+        x = torch.randn(rows, 3)
+        torch.testing.assert_close(masked(x), (x * 2)[x > 0] + 1)

@@ -233,3 +233,23 @@ def test_windows_along_an_axis():
         with_gradient(lambda x: x.unfold(dim, size, step) * 2, torch.randn(2, 9, 5), bound=1e-6)
         with_gradient(lambda x: (x * x).unfold(dim, size, step) + 1, torch.randn(2, 9, 5), bound=1e-6)
         carried(lambda x: (x * x).unfold(dim, size, step), torch.randn(2, 9, 5))
+
+
+def test_elements_overwritten_along_several_axes():
+    rows, columns = torch.tensor([[0], [1]]), torch.tensor([[3, 0], [2, 4]])
+
+    def f(x, v):
+        made = x * 1
+        made[rows, columns] = v * 2
+        return made
+
+    with_gradient(f, torch.randn(2, 5, 3), torch.randn(2, 2, 3))
+    with_gradient(f, torch.randn(2, 5), torch.randn(2))
+    with pytest.raises(IndexError):
+        torch.compile(lambda x, i: torch.index_put(x * 1, (i, i), x[0]), backend="lamina")(torch.randn(4, 4), torch.tensor([0, 1, 4, 2]))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
+def test_extremes_of_integers(dtype):
+    x, y = (torch.randint(0, 100, (4, 5)).to(dtype) for _ in range(2))
+    carried(lambda x, y: [x.max(), x.min(), torch.maximum(x, y), torch.minimum(x, y), torch.logical_and(x, y - y), torch.logical_not(x)], x, y)

@@ -24,6 +24,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._guards import CompileContext, TracingContext
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from lamina._errors import Error
@@ -137,10 +138,9 @@ def _why_left_whole(module: GraphModule) -> Optional[str]:
     for node in module.graph.nodes:
         if isinstance(node.target, torch._ops.HigherOrderOperator):
             return f"{node.target} contains graphs, and its sizes are known only at a call"
-        tags = node.target.tags if isinstance(node.target, torch._ops.OpOverload) else ()
-        if torch.Tag.data_dependent_output in tags or torch.Tag.dynamic_output_shape in tags:
-            return f"{node.target} returns a size or number that depends on data, and other sizes are known only at a call"
         value = node.meta.get("val")
+        if value is not None and free_unbacked_symbols(value):  # index.Tensor has a tag for this, but only masks make such sizes
+            return f"{node.target} returns a size or number that depends on data, and other sizes are known only at a call"
         for size in (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,):
             if isinstance(size, torch.SymInt) and size.node.is_nested_int():
                 return "a jagged tensor's sizes"

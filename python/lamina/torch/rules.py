@@ -89,7 +89,7 @@ class Extreme:
     kind: str
 
     def __call__(self, l: Lowering, a: Args) -> Any:
-        dtype = result_type(a)
+        dtype = dtype_of(value_of(a))
         return full(l, l.op(self.kind, [l.tensor(a.self, dtype), l.tensor(a.other, dtype)]), a)
 
 
@@ -261,13 +261,17 @@ class Compare:
 @dataclass(frozen=True)
 class Logical:
     kind: str
+    takes_numbers: bool = False  # numbers other than 0 are true; else operands are boolean
 
     def __call__(self, l: Lowering, a: Args) -> Any:
         given = [a.self, a.other] if hasattr(a, "other") else [a.self]
-        for node in given:
-            if not isinstance(node, Node) or node.meta["val"].dtype != torch.bool:
-                raise Refused("operands that are not boolean")
-        return l.op(self.kind, [l._port_or_inner(node) for node in given])
+        if not all(isinstance(node, Node) and (self.takes_numbers or node.meta["val"].dtype == torch.bool) for node in given):
+            raise Refused("operands that are not boolean")
+        return l.op(self.kind, [truth(l, l._port_or_inner(node)) for node in given])
+
+
+def truth(l: Lowering, tensor: Any) -> Any:
+    return tensor if tensor.dtype == "boolean" else l.op("NotEqual", [tensor, l.constant(0, tensor.dtype)])
 
 
 def any_of(l: Lowering, a: Args) -> Any:
@@ -277,8 +281,7 @@ def any_of(l: Lowering, a: Args) -> Any:
     dims = [dims] if isinstance(dims, int) else list(dims or range(len(source.shape)))
     if not source.shape or 0 in source.shape:
         raise Refused("a scalar, or no elements")
-    found = source if source.dtype == "boolean" else l.op("NotEqual", [source, l.constant(0.0, source.dtype)])
-    made = l.op("ReduceMax", [l.cast(found, "f32")], axes=dims, keep_dims=bool(getattr(a, "keepdim", False)))
+    made = l.op("ReduceMax", [l.cast(truth(l, source), "f32")], axes=dims, keep_dims=bool(getattr(a, "keepdim", False)))
     return l.op("NotEqual", [made, l.constant(0.0, "f32")])
 
 

@@ -13,8 +13,8 @@ from torch.fx import Node
 
 from lamina.torch.lowering import Lowering
 from lamina.torch.nodes import FLOATS, Args, Refused, base_of, dtype_of
-from lamina.torch.rules import operand, result_type, wide_type, with_an_axis
-from lamina.torch.rules_index import added, axes_of, indices_of, places_from_0, sliced
+from lamina.torch.rules import Reduce, operand, result_type, wide_type, with_an_axis
+from lamina.torch.rules_index import added, axes_of, expanded_to, indices_of, joint_places, places_from_0, sliced
 
 MOST_COMPARISONS = 1 << 24  # of places with indices; more take longer than a step of torch
 
@@ -61,6 +61,19 @@ def extreme_along(largest: bool) -> Callable:
     """max.dim and min.dim."""
     def rule(l: Lowering, a: Args) -> list:
         return [l.reshape(tensor, value.shape) for tensor, value in zip(extreme_places(l, a, largest), a.value)]
+
+    return rule
+
+
+def extreme(largest: bool) -> Callable:
+    """max and min of all elements."""
+    of_floats = Reduce("ReduceMax" if largest else "ReduceMin")
+
+    def rule(l: Lowering, a: Args) -> Any:
+        if dtype_of(a.value) in FLOATS:
+            return of_floats(l, a)
+        a.dim = None
+        return l.reshape(extreme_places(l, a, largest)[0], a.value.shape)
 
     return rule
 
@@ -116,15 +129,27 @@ def histogram(l: Lowering, a: Args) -> Any:
 
 
 def grouped_product(first: str, second: str) -> Any:
-    """Each group of rows times its own matrix; `offs` is where each group ends."""
+    """Each group of rows times its own matrix or, of two matrices, each group of columns times the same rows; `offs` is where each
+    group ends."""
     def rule(l: Lowering, a: Args) -> Any:
         dtype, left, right = result_type(a), getattr(a, first), getattr(a, second)
-        if getattr(a, "bias", None) is not None or a.offs is None or left.meta["val"].dim() != 2 or right.meta["val"].dim() != 3:
-            raise Refused("groups other than rows of a matrix, or a bias")
+        ranks = [node.meta["val"].dim() for node in (left, right)]
+        if getattr(a, "bias", None) is not None or a.offs is None or ranks not in ([2, 3], [2, 2]):
+            raise Refused("groups of columns of the second factor, or a bias")
         own = dtype_of(left.meta["val"])
-        return l.op("GroupedMatMul", [l.tensor(left, own), l.tensor(right, own), indices_of(l, a.offs)], dtype=dtype)
+        return l.op("GroupedMatMul", [l.parameter(left, own), l.parameter(right, own), indices_of(l, a.offs)], dtype=dtype)
 
     return rule
+
+
+def grouped_product_backward(l: Lowering, a: Args) -> list:
+    """The gradients of the rows and of the matrices."""
+    used, ends = l.used(a.node), indices_of(l, a.offs)
+    rows, matrices = (dtype_of(value) for value in a.value)
+    source, weight, grad = (l.parameter(node, dtype_of(node.meta["val"])) for node in (a.input, a.weight, a.grad_output))
+    of_rows = l.op("GroupedMatMul", [grad, weight, ends], transpose_b=True, dtype=rows) if 0 in used else None
+    of_matrices = l.op("GroupedMatMul", [source, grad, ends], transpose_a=True, dtype=matrices) if 1 in used else None
+    return [of_rows, of_matrices]
 
 
 # ---- integers
@@ -352,13 +377,11 @@ def is_permutation(l: Lowering, node: Node) -> bool:
 
 
 def overwritten(l: Lowering, a: Args, chosen: dict) -> Any:
-    """index_put of values that overwrite elements, along one axis."""
-    if len(chosen) != 1:
-        raise Refused("values that overwrite elements along several axes")
-    (axis, node), = chosen.items()
+    """index_put of values that overwrite elements."""
+    (axis, node), *others = chosen.items()
+    if others or node.meta["val"].dim() != 1:
+        return overwritten_jointly(l, a, chosen)
     index, count, shape = indices_of(l, node), node.meta["val"].numel(), [int(n) for n in a.value.shape]
-    if len(index.shape) != 1:
-        raise Refused("values that overwrite elements at indices of other ranks than 1")
     dtype = dtype_of(a.value)
     entries, of_entries = l.parameter(a.values, dtype), [count if d == axis else n for d, n in enumerate(shape)]
     if list(entries.shape) != of_entries:
@@ -368,6 +391,17 @@ def overwritten(l: Lowering, a: Args, chosen: dict) -> Any:
         inverse = l.op("ScatterAdd", [l.known_tensor(f"lamina_numbers_{count}", number), index], axis=0, extent=count)
         return l.op("Gather", [entries, l.cast(inverse, "s32")], axis=axis)
     return put_along(l, l.parameter(a.self, dtype), index, entries, axis, True)
+
+
+def overwritten_jointly(l: Lowering, a: Args, chosen: dict) -> Any:
+    """The indexed axes are one axis, and so are those of the indices."""
+    dtype, shape = dtype_of(a.value), [int(n) for n in a.value.shape]
+    before, extents, after = shape[:min(chosen)], shape[min(chosen):max(chosen) + 1], shape[max(chosen) + 1:]
+    places = joint_places(l, chosen, extents)
+    count = math.prod(places.shape)
+    entries = expanded_to(l, l.parameter(a.values, dtype), [*before, *places.shape, *after])
+    whole, entries = l.reshape(l.parameter(a.self, dtype), [*before, math.prod(extents), *after]), l.reshape(entries, [*before, count, *after])
+    return l.reshape(put_along(l, whole, l.reshape(places, [count]), entries, len(before), False), shape)
 
 
 def index_put(l: Lowering, a: Args) -> Any:
