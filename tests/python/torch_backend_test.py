@@ -188,8 +188,8 @@ def test_inference_mode_and_weights_that_change():
 def test_explain_counts_and_names_what_is_left():
     with torch.no_grad():
         report = lt.explain(Embedded(), torch.randint(0, 50, (2, 6)))
-    left = {node.op for graph in report.graphs for node in graph.left()}
-    assert "aten.i0.default" in left
+    assert {node.op: node.reason for node in report.left()} == {"aten.i0.default": "no rule"}
+    assert report.calls == sum(graph.calls for graph in report.graphs) > 0
     assert 0 < report.share < 1 and "left to PyTorch" in str(report) and report.graph_breaks == 0
     assert "<table>" in report._repr_html_()
 
@@ -216,6 +216,8 @@ def test_fallback_is_never_silent():
 def test_unknown_options_are_refused():
     with pytest.raises(Exception, match="option 'requires' is unknown, allowed is one of require, dump, warn"):
         torch.compile(torch.relu, backend="lamina", options={"requires": 1})(torch.randn(3))
+    with pytest.raises(Exception, match="option reports is 1, allowed is a list"):
+        torch.compile(torch.relu, backend="lamina", options={"reports": 1})(torch.randn(3))
 
 
 def test_dumps_are_graphs_that_run(tmp_path):

@@ -253,3 +253,25 @@ def test_elements_overwritten_along_several_axes():
 def test_extremes_of_integers(dtype):
     x, y = (torch.randint(0, 100, (4, 5)).to(dtype) for _ in range(2))
     carried(lambda x, y: [x.max(), x.min(), torch.maximum(x, y), torch.minimum(x, y), torch.logical_and(x, y - y), torch.logical_not(x)], x, y)
+
+
+def rotated(x, turns):
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * turns[None, :, None, :]).flatten(-2)
+
+
+def test_rotary_embeddings_in_complex_numbers():
+    turns = torch.polar(torch.ones(5, 4), torch.rand(5, 4) * 6)
+    with_gradient(lambda x: rotated(x * 2, turns), torch.randn(2, 5, 3, 8), bound=1e-6)
+    carried(lambda x, angle: rotated(x, torch.polar(torch.ones_like(angle), angle)), torch.randn(2, 5, 3, 8), torch.rand(5, 4), bound=1e-6)
+    carried(lambda x: rotated(x, turns), torch.randn(2, 5, 3, 8), bound=1e-6)
+
+
+def test_arithmetic_of_complex_numbers():
+    def f(x, y):
+        a, b = torch.view_as_complex(x), torch.complex(y, y * 2)
+        made = (a * b.conj() + a - 2 * b * y).transpose(0, 1)
+        return torch.cat([made.real, made.imag, made.abs(), torch.view_as_real(-made).sum(-1)])
+
+    with_gradient(f, torch.randn(3, 4, 2), torch.randn(3, 4), bound=2e-6)
+    carried(lambda x: torch.view_as_complex(x).abs(), torch.tensor([[3.0, 4.0], [0.0, 0.0], [1e30, 1e30], [INF, 1.0], [NAN, 0.0], [0.0, -2.0]]), bound=1e-6)

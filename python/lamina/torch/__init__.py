@@ -5,7 +5,8 @@
 
 Options, as torch.compile(..., options={...}): "require" (the share of float nodes that lamina must run, 0 to 1), "dump"
 (folder for JSON dumps that `lamina replay` runs), "warn" (False: no FallbackWarning), "pack" (the most bytes for packed
-weights), "freeze" (True: weights change only by writes that torch counts).
+weights), "freeze" (True: weights change only by writes that torch counts), "reports" (a list that gets a GraphReport of each
+compiled graph).
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from lamina._errors import Error
 from lamina.torch import emit as _emit
+from lamina.torch.complex_pairs import split_complex
 from lamina.torch.decompositions import all_decompositions
 from lamina.torch.int4 import unpack_int4
 from lamina.torch.lowering import lower
@@ -52,14 +53,15 @@ class Options:
     """require: the minimum share (0 to 1) of nodes computing floats that lamina must run; below it, compilation fails. dump:
     folder for a JSON dump of each graph, which `lamina replay` runs. warn: False silences FallbackWarning. pack: the most
     bytes that packed weights may take in the process; None: a quarter of the available memory. freeze: True packs weights at
-    once, and notices only changes that torch counts."""
+    once, and notices only changes that torch counts. reports: a list to which a GraphReport of each compiled graph is added; it
+    silences FallbackWarning, too."""
 
     require: Optional[float] = None
     dump: Optional[str] = None
     warn: bool = True
     pack: Optional[int] = None
     freeze: bool = False
-    reports: Optional[list] = None  # explain() collects reports here
+    reports: Optional[list] = None
     compile_id: Any = None  # which compilation of which frame torch is at; not for users
     warned: list = field(default_factory=list)  # graphs of this compilation, forward or backward, with a warning; not for users
     names: tuple = ()  # of the inputs of the model's graph; not for users
@@ -67,13 +69,15 @@ class Options:
 
     @classmethod
     def of(cls, given: Optional[dict]) -> "Options":
-        known = ("require", "dump", "warn", "pack", "freeze")
+        known = ("require", "dump", "warn", "pack", "freeze", "reports")
         for name in given or {}:
-            if name not in (*known, "reports"):
+            if name not in known:
                 raise Error(f"option {name!r} is unknown, allowed is one of {', '.join(known)}")
         options = cls(**(given or {}))
         if options.require is not None and not 0 <= options.require <= 1:
             raise Error(f"option require is {options.require}, allowed is 0 to 1")
+        if options.reports is not None and not isinstance(options.reports, list):
+            raise Error(f"option reports is {options.reports!r}, allowed is a list")
         if options.pack is not None and (not isinstance(options.pack, int) or options.pack < 0):
             raise Error(f"option pack is {options.pack!r}, allowed is a number of bytes, 0 or more")
         return options
@@ -170,6 +174,7 @@ def rewrite(module: GraphModule) -> None:
     name_empty_statistics(module)
     join_permutes(module)
     join_scalars(module)
+    split_complex(module)
     widen_products(module)
     widen_integer_products(module)
     unpack_int4(module)

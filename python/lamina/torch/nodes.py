@@ -13,6 +13,7 @@ DTYPES = {getattr(torch, of_torch): name for name, (_, of_torch) in _core.array_
 FLOATS = ("f32", "bf16", "f16", "f64")
 VIEWS = set("view _unsafe_view reshape permute transpose t unsqueeze squeeze alias detach lift_fresh_copy expand slice select split "
             "split_with_sizes unbind as_strided unfold".split())
+REINTERPRETED = {"view_as_real", "view_as_complex"}  # compute nothing, either
 MANY = {"split", "split_with_sizes", "unbind"}
 
 

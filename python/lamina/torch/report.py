@@ -12,7 +12,7 @@ from typing import Any, Optional
 import torch
 
 from lamina.explanation import Explanation, framed
-from lamina.torch.nodes import VIEWS, base_of, draws, name_of, writes_to_input
+from lamina.torch.nodes import REINTERPRETED, VIEWS, base_of, draws, name_of, writes_to_input
 
 KINDS_IN_A_WARNING = 3
 
@@ -95,8 +95,17 @@ class WeightReport:
 class Report:
     """The result of `lamina.torch.explain`. It prints as text; a notebook shows it as a table."""
 
-    graphs: list
+    graphs: list  # GraphReport
     graph_breaks: int
+
+    @property
+    def calls(self) -> int:
+        """The number of calls into lamina, over all graphs."""
+        return sum(graph.calls for graph in self.graphs)
+
+    def left(self) -> list:
+        """Returns a NodeReport, with its reason, for each node that PyTorch runs."""
+        return [node for graph in self.graphs for node in graph.left()]
 
     @property
     def share(self) -> float:
@@ -132,7 +141,7 @@ def is_floating(value: Any) -> bool:
 def report_of(name: str, lowered: Any, emitted: Any) -> GraphReport:
     lowering, nodes = lowered.lowering, []
     for node in lowering.module.graph.nodes:
-        if node.op != "call_function" or node.target is operator.getitem or node in lowering.constants or base_of(node) in VIEWS:
+        if node.op != "call_function" or node.target is operator.getitem or node in lowering.constants or base_of(node) in VIEWS | REINTERPRETED:
             continue
         if not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple)) or writes_to_input(node):
             continue

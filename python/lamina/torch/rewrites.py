@@ -11,6 +11,7 @@ from torch.fx import Graph, GraphModule, Node
 
 import lamina
 from lamina.torch import whole_ops  # noqa: F401, its ops are found by name
+from lamina.torch.complex_pairs import split_complex
 from lamina.torch.nodes import DTYPES, VIEWS, base_of
 from lamina.torch.views import PERMUTES, order_of
 
@@ -24,6 +25,7 @@ BATCH_NORMS = (aten._native_batch_norm_legit_no_training.default, aten._native_b
 
 def prepare_joint(module: GraphModule) -> None:
     """Rewrites the joint graph of forward and backward before it is split."""
+    split_complex(module)  # so that the forward pass saves real parts
     _mark_gradients(module)
     for node in list(module.graph.nodes):
         if node.target in NORMS:
