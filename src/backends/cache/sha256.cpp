@@ -21,6 +21,7 @@ constexpr std::array<uint32_t, 64> kRoundConstants = {
 }  // namespace
 
 void Sha256Stream::update(std::string_view text) {
+  if (text.empty()) return;  // memcpy takes no null pointer, not even for no bytes
   total_ += text.size();
   if (filled_ > 0) {
     const size_t taken = std::min(text.size(), block_.size() - filled_);
