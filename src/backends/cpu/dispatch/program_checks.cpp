@@ -37,6 +37,28 @@ void check_rows(const AxisRowsProgram& rows, size_t tensors, int64_t extent) {
   for (const Dims& strides : rows.strides) require(has_dims(strides, rows.shape.size() + 1), "strides of rows along an axis");
 }
 
+bool fit(const Taps& taps, const ImageTensor& inputs, const ImageTensor& outputs) {
+  for (size_t axis = 0; axis < taps.size(); ++axis)
+    if (!taps[axis].fits(inputs.extents[axis], outputs.extents[axis])) return false;
+  return true;
+}
+
+// Like the output, which is one of them.
+void check_image(const ImagePort& port, const ImageTensor& output, size_t args) {
+  const ImageTensor& tensor = port.tensor;
+  require(port.arg < args && (tensor.dtype == DataType::f32 || tensor.dtype == DataType::bf16 || tensor.dtype == DataType::f16),
+          "the type of an image");
+  require(tensor.images == output.images && tensor.channels == output.channels, "images and channels");
+  int64_t elements = 1;
+  for (const int64_t extent : {tensor.images, tensor.channels, tensor.extents[0], tensor.extents[1], tensor.extents[2]}) {
+    require(is_in(extent, 1, kMostExtent) && elements <= kMostElements / extent, "extents of an image");
+    elements *= extent;
+  }
+  for (const int64_t stride :
+       {tensor.image_stride, tensor.channel_stride, tensor.strides[0], tensor.strides[1], tensor.strides[2]})
+    require(is_in(stride, 0, kMostElements), "strides of an image");
+}
+
 // The axes, outer and inner dim of rows or terms.
 void check_window(const std::vector<kernel::WindowAxis>& axes, std::initializer_list<kernel::WindowDim> dims) {
   require(!axes.empty() && axes.size() <= static_cast<size_t>(kMaxRank), "axes of a window");
@@ -73,7 +95,7 @@ void check(const KernelProgram& program) {
   require(std::all_of(program.column_sums.begin(), program.column_sums.end(), is_arg) &&
               std::all_of(program.streamed.begin(), program.streamed.end(), is_arg),
           "args of a kernel");
-  require(program.moved_bytes >= 0 && program.sharing.rows >= 0 && program.sharing.row_size > 0, "sizes of a kernel");
+  require(program.moved_bytes >= 0 && program.sharing.rows >= 0 && program.sharing.row_size >= 0, "sizes of a kernel");
 }
 
 void check(const TileProgram& program, size_t args, size_t constants) {
@@ -179,6 +201,23 @@ void check(const ConvolutionProgram& program, size_t args) {
     require(arg < args, "an arg of a convolution");
   require(is_in(program.groups, 1, kMostBlocks) && is_in(program.columns, 1, kMostBlocks) && is_in(program.weight_bytes, 1, 8),
           "groups of a convolution");
+}
+
+void check(const WindowWork& work, size_t args) {
+  check_image(work.input, work.output.tensor, args);
+  check_image(work.output, work.output.tensor, args);
+  require(fit(work.taps, work.input.tensor, work.output.tensor) && is_in(work.threads, 1, kMostOfTile), "windows");
+  if (!work.has_image()) return;
+  check_image(work.image, work.output.tensor, args);
+  require(work.image.tensor.extents == work.output.tensor.extents && fit(work.windows, work.image.tensor, work.input.tensor),
+          "windows of a gradient");
+}
+
+void check(const GroupedProgram& program) {
+  const std::vector<int64_t>& parts = program.part_rows;
+  require(is_in(program.rows, 1, kMostExtent) && bits_of(program.dtype) >= 8 && !parts.empty() && parts.front() > 0 &&
+              std::is_sorted(parts.begin(), parts.end()) && parts.back() <= program.rows,
+          "parts of groups of rows");
 }
 
 }  // namespace lamina::cpu

@@ -5,11 +5,13 @@
 #include <cstddef>
 
 #include "backends/cpu/program/axis_program.h"
+#include "backends/cpu/program/grouped_program.h"
 #include "backends/cpu/program/kernel_program.h"
 #include "backends/cpu/program/product_program.h"
 #include "backends/cpu/program/quantized_panel.h"
 #include "backends/cpu/program/tile_program.h"
 #include "backends/cpu/program/window_program.h"
+#include "backends/cpu/program/window_work.h"
 #include "kernels/quantized_matrix.h"
 
 namespace lamina::cpu {
@@ -25,5 +27,7 @@ void check(const RunningProgram& program);
 void check(const WindowRowsProgram& program);
 void check(const kernel::QuantizedMatrix& matrix, const QuantizedPanel& panel);
 void check(const ConvolutionProgram& program, size_t args);
+void check(const WindowWork& work, size_t args);
+void check(const GroupedProgram& program);
 
 }  // namespace lamina::cpu

@@ -8,10 +8,14 @@
 #include "backends/cpu/dispatch/along_axis_steps.h"
 #include "backends/cpu/dispatch/convolution_step.h"
 #include "backends/cpu/dispatch/dequantized_step.h"
+#include "backends/cpu/dispatch/empty_steps.h"
+#include "backends/cpu/dispatch/grouped_step.h"
 #include "backends/cpu/dispatch/product_step.h"
 #include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/dispatch/step_kinds.h"
 #include "backends/cpu/dispatch/tile_dispatch.h"
+#include "backends/cpu/dispatch/windows/window_step.h"
+#include "backends/cpu/program/stored_places.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -97,13 +101,8 @@ std::unique_ptr<const TileDispatch> read_tiled(ProgramReader& from, size_t args,
 // ---- plans
 
 void write_check(ProgramWriter& to, const IndexCheck& check) {
-  to.write(check.place.id);
-  to.write(static_cast<int64_t>(check.place.kind));
-  to.write(check.place.name);
-  to.write(check.place.part);
-  to.write(check.tensor.dtype);
-  to.write(*check.tensor.shape);
-  to.write(check.tensor.strides);
+  write_place(to, check.place);
+  write_tensor(to, check.tensor);
   to.write(check.arg);
   to.write(check.extent);
   to.write(check.sorts);
@@ -114,14 +113,8 @@ void write_check(ProgramWriter& to, const IndexCheck& check) {
 
 IndexCheck read_check(ProgramReader& from, size_t args) {
   IndexCheck check;
-  from.read(check.place.id);
-  check.place.kind = static_cast<OpKind>(from.get<int64_t>());
-  from.read(check.place.name);
-  from.read(check.place.part);
-  from.read(check.tensor.dtype);
-  check.tensor.shape = from.get<Dims>();
-  from.read(check.tensor.strides);
-  check.tensor.layout = LayoutType::strided;
+  check.place = read_place(from);
+  check.tensor = read_tensor(from);
   from.read(check.arg);
   from.read(check.extent);
   from.read(check.sorts);
@@ -129,8 +122,7 @@ IndexCheck read_check(ProgramReader& from, size_t args) {
   from.read(check.order.ignored);
   from.read(check.sorted);
   const size_t rank = check.tensor.shape->size();
-  require(check.tensor.strides.size() == rank && rank <= static_cast<size_t>(kMaxRank) && check.arg < args &&
-              check.extent >= 0 && (!check.sorts || (check.order.steps.size() == rank && check.sorted < args)),
+  require(check.arg < args && check.extent >= 0 && (!check.sorts || (check.order.steps.size() == rank && check.sorted < args)),
           "indices");
   return check;
 }
@@ -182,6 +174,10 @@ ProgramRunner::Runner read_runner(ProgramReader& from, size_t args, size_t const
     case StepKind::top_k: return read_top_k(from, args);
     case StepKind::running: return read_running(from, args);
     case StepKind::convolution: return ConvolutionStep::read(from, args);
+    case StepKind::windows: return read_windows(from, args);
+    case StepKind::grouped: return GroupedStep::read(from, args);
+    case StepKind::empty_sums: return read_empty_sums(from, args);
+    case StepKind::nothing: return nothing_step();
   }
   ByteReader::fail("a kind of step");
 }
@@ -203,6 +199,10 @@ ProgramRunner::Step read_step(ProgramReader& from, const Ports& ports, size_t co
   return step;
 }
 
+size_t scratch_of(const ProgramRunner::Step& step) {
+  return std::visit([](const auto& runner) { return runner->scratch_bytes(); }, step.runner);
+}
+
 // A step that is followed is a primitive with parts, the next one a kernel.
 void check_followed(const std::vector<ProgramRunner::Step>& steps) {
   for (size_t s = 0; s < steps.size(); ++s) {
@@ -211,6 +211,8 @@ void check_followed(const std::vector<ProgramRunner::Step>& steps) {
                 std::holds_alternative<std::shared_ptr<const KernelDispatch>>(steps[s + 1].runner) &&
                 steps[s].args.size() <= kInlineArgs && steps[s + 1].args.size() <= kInlineArgs,
             "a step that is followed by a kernel");
+    const auto& kernel = *std::get<std::shared_ptr<const KernelDispatch>>(steps[s + 1].runner);
+    require(kernel.program().sharing.row_size > 0, "rows of a kernel that follows a step");
   }
 }
 
@@ -223,7 +225,10 @@ std::shared_ptr<const ProgramRunner> read_plan(ProgramReader& from, size_t input
   const Ports ports{inputs, outputs, memory.tables.size(), memory.positions};
   const size_t count = from.read_count();
   std::vector<ProgramRunner::Step> steps;
-  for (size_t s = 0; s < count; ++s) steps.push_back(read_step(from, ports, memory.constants.size(), level));
+  for (size_t s = 0; s < count; ++s) {
+    steps.push_back(read_step(from, ports, memory.constants.size(), level));
+    require(scratch_of(steps.back()) <= memory.step_bytes, "the scratch memory of a step");
+  }
   check_followed(steps);
   return std::make_shared<const ProgramRunner>(std::move(memory), std::move(steps));
 }

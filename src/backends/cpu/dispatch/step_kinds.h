@@ -6,8 +6,8 @@
 
 namespace lamina::cpu {
 
-enum class StepKind { kernel, tiled, product, convolution, dequantized, top_k, running };
+enum class StepKind { kernel, tiled, product, convolution, dequantized, top_k, running, windows, grouped, empty_sums, nothing };
 template <>
-inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::running);
+inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::nothing);
 
 }  // namespace lamina::cpu

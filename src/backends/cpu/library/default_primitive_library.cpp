@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "backends/cpu/dispatch/empty_steps.h"
 #include "backends/cpu/library/library_ops.h"
 #include "interface/data_type.h"
 #include "interface/op_schema.h"
@@ -28,59 +29,17 @@ LibraryOps ops_of(std::initializer_list<std::vector<LibraryOp> (*)()> families) 
 
 bool is_without_elements(const LogicalTensor& tensor) { return !tensor.is_empty_port() && tensor.element_count() == 0; }
 
-// Empty sums: a product without columns, a gradient over no images. The outputs are 0, or the bias.
-class EmptySums final : public Primitive {
- public:
-  explicit EmptySums(const kernel::LibraryStep& step) : step_(step) {
-    const std::vector<const PortSpec*> ports = existing_inputs(schema_of(step_.op.kind), step_.op.attributes);
-    for (size_t i = 0; i < step_.inputs.size(); ++i) {
-      if (ports[i]->name == "bias" && !step_.inputs[i].is_empty_port()) bias_ = static_cast<int>(i);
-    }
-    if (bias_ >= 0 && step_.op.kind != OpKind::MatMul)
-      throw Error(Status::unimplemented, place_of(step_.op), "the cpu backend does not add a bias to sums over 0 channels");
-  }
-
-  const std::string& name() const override { return name_; }
-
-  void run(std::span<void* const> args, void*, const Executor&) const override {
-    for (size_t o = 0; o < step_.outputs.size(); ++o) {
-      if (!step_.outputs[o].is_empty_port()) fill(step_.outputs[o], args[step_.inputs.size() + o], args);
-    }
-  }
-
- private:
-  void fill(const LogicalTensor& tensor, void* memory, std::span<void* const> args) const {
-    const Dims& shape = *tensor.shape;
-    for (int64_t i = 0; i < tensor.element_count(); ++i) {
-      int64_t rest = i, at = 0, bias_at = 0;
-      for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) {
-        at += rest % shape[d] * tensor.strides[d];
-        if (bias_ >= 0) bias_at += rest % shape[d] * bias_stride(shape.size() - d);
-      }
-      const double value = bias_ < 0 ? 0 : load_as_double(bias().dtype, args[static_cast<size_t>(bias_)], bias_at);
-      store_from_double(tensor.dtype, memory, at, value);
-    }
-  }
-  const LogicalTensor& bias() const { return step_.inputs[static_cast<size_t>(bias_)]; }
-  int64_t bias_stride(size_t from_the_end) const {
-    const Dims& shape = *bias().shape;
-    if (from_the_end > shape.size() || shape[shape.size() - from_the_end] == 1) return 0;
-    return bias().strides[shape.size() - from_the_end];
-  }
-
-  std::string name_ = "sums over nothing";
-  kernel::LibraryStep step_;
-  int bias_ = -1;  // port number
-};
-
-class Nothing final : public Primitive {
- public:
-  const std::string& name() const override { return name_; }
-  void run(std::span<void* const>, void*, const Executor&) const override {}
-
- private:
-  std::string name_ = "nothing, no elements";
-};
+EmptySums empty_sums(const kernel::LibraryStep& step) {
+  EmptySums sums;
+  for (size_t o = 0; o < step.outputs.size(); ++o)
+    if (!step.outputs[o].is_empty_port()) sums.outputs.push_back({step.inputs.size() + o, step.outputs[o]});
+  const std::vector<const PortSpec*> ports = existing_inputs(schema_of(step.op.kind), step.op.attributes);
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    if (ports[i]->name == "bias" && !step.inputs[i].is_empty_port()) sums.bias = {i, step.inputs[i]};
+  if (sums.bias && step.op.kind != OpKind::MatMul)
+    throw Error(Status::unimplemented, place_of(step.op), "the cpu backend does not add a bias to sums over 0 channels");
+  return sums;
+}
 
 class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
  public:
@@ -133,9 +92,9 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
   std::unique_ptr<const Primitive> compile(const kernel::LibraryStep& step, const PrimitiveUse& use) const override {
     if (std::all_of(step.outputs.begin(), step.outputs.end(),
                     [](const LogicalTensor& t) { return t.is_empty_port() || is_without_elements(t); }))
-      return std::make_unique<Nothing>();
+      return nothing_step();
     const bool is_empty = std::any_of(step.inputs.begin(), step.inputs.end(), is_without_elements);
-    if (is_empty && schema_of(step.op.kind).traits.contracts) return std::make_unique<EmptySums>(step);
+    if (is_empty && schema_of(step.op.kind).traits.contracts) return empty_sums_step(empty_sums(step));
     if (is_empty)
       throw Error(Status::unimplemented, place_of(step.op), "the cpu backend cannot compute elements from an empty tensor");
     for (const LibraryOp& op : library_ops(step.op.kind)) {

@@ -1,5 +1,5 @@
 // Transposes of elements of all widths, with every kind of border.
-#include "backends/cpu/library/windows/transpose.h"
+#include "backends/cpu/dispatch/windows/transpose.h"
 
 #include <gtest/gtest.h>
 

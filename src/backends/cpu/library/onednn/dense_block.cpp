@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "backends/cpu/library/windows/transpose.h"
+#include "backends/cpu/dispatch/windows/transpose.h"
 #include "interface/data_type.h"
 
 namespace lamina::cpu::onednn {

@@ -1,4 +1,4 @@
-// GroupedMatMul by generated code.
+// GroupedMatMul by generated code (dispatch/grouped_step.h).
 #pragma once
 
 #include <memory>

@@ -6,6 +6,18 @@ namespace lamina::cpu {
 
 namespace {
 
+// `tensor` has batch, channels and one to three spatial axes.
+ImageTensor as_image(const LogicalTensor& tensor, bool channels_last) {
+  const Dims &shape = *tensor.shape, &strides = tensor.strides;
+  const size_t channel_axis = channels_last ? shape.size() - 1 : 1, first = channels_last ? 1 : 2, axes = shape.size() - 2;
+  ImageTensor pixels{tensor.dtype, shape[0], shape[channel_axis], strides[0], strides[channel_axis], {1, 1, 1}, {0, 0, 0}};
+  for (size_t i = 0; i < axes; ++i) {
+    pixels.extents[3 - axes + i] = shape[first + i];
+    pixels.strides[3 - axes + i] = strides[first + i];
+  }
+  return pixels;
+}
+
 ImagePort port_of(const kernel::LibraryStep& step, size_t arg, const LogicalTensor& tensor) {
   return {arg, as_image(tensor, has_channels_last(step.op))};
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "backends/cpu/library/windows/window_work.h"
+#include "backends/cpu/program/window_work.h"
 #include "interface/op_schema.h"
 #include "kernels/plan.h"
 

@@ -4,7 +4,8 @@
 
 #include <vector>
 
-#include "backends/cpu/library/windows/window_work.h"
+#include "backends/cpu/dispatch/windows/image_tensor.h"
+#include "backends/cpu/program/window_work.h"
 
 namespace lamina::cpu {
 

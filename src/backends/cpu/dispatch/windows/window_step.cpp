@@ -1,11 +1,13 @@
-#include "backends/cpu/library/windows/window_primitive.h"
+#include "backends/cpu/dispatch/windows/window_step.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "backends/cpu/library/windows/lane_kernels.h"
-#include "backends/cpu/library/windows/pixel_rows.h"
-#include "backends/cpu/library/windows/window_tiles.h"
+#include "backends/cpu/dispatch/program_checks.h"
+#include "backends/cpu/dispatch/step_kinds.h"
+#include "backends/cpu/dispatch/windows/lane_kernels.h"
+#include "backends/cpu/dispatch/windows/pixel_rows.h"
+#include "backends/cpu/dispatch/windows/window_tiles.h"
 #include "backends/cpu/threads/executor.h"
 #include "interface/status.h"
 
@@ -40,9 +42,9 @@ struct ScratchLayout {
   }
 };
 
-class WindowPrimitive final : public Primitive {
+class WindowStep final : public Primitive {
  public:
-  WindowPrimitive(WindowWork work, const LaneCode& code, int threads)
+  WindowStep(WindowWork work, const LaneCode& code)
       : work_(std::move(work)),
         rows_(work_.taps),
         window_rows_(work_.windows),
@@ -53,10 +55,17 @@ class WindowPrimitive final : public Primitive {
         name_(join("lanes:", code.vectors)),
         kernels_(in_place_ && work_.output.tensor.dtype == DataType::bf16 ? code.bf16 : code.f32),
         kernel_(kernel()),
-        slots_(std::min<int64_t>({threads, tiles_.count(), tiles_.worthwhile_threads()})) {}
+        slots_(std::min<int64_t>({work_.threads, tiles_.count(), tiles_.worthwhile_threads()})) {
+    if (shares_work_) rows_.prepare_sharing_work();
+  }
 
   const std::string& name() const override { return name_; }
   size_t scratch_bytes() const override { return static_cast<size_t>(slots_ * layout_.end); }
+
+  void write(ProgramWriter& to) const override {
+    to.write(StepKind::windows);
+    to.write(work_);
+  }
 
   void run(std::span<void* const> args, void* scratch, const Executor& executor) const override {
     for_each_tile(tiles_.count(), executor.at_most(slots_), [&](int64_t index, int thread) {
@@ -122,7 +131,7 @@ class WindowPrimitive final : public Primitive {
   int64_t lanes_of(const ChannelBlock& block) const { return in_place_ ? block.channels : lanes_of_copy(block.channels); }
   static float* floats_at(char* copy) { return reinterpret_cast<float*>(copy); }
 
-  WindowWork work_;
+  const WindowWork work_;
   PixelRows rows_, window_rows_;
   bool shares_work_, in_place_;  // in place: without copies
   WindowTiles tiles_;
@@ -135,8 +144,14 @@ class WindowPrimitive final : public Primitive {
 
 }  // namespace
 
-std::unique_ptr<const Primitive> window_primitive(WindowWork work, const PrimitiveUse& use) {
-  return std::make_unique<WindowPrimitive>(std::move(work), lane_code().back(), use.threads);
+std::unique_ptr<const Primitive> window_step(WindowWork work) {
+  return std::make_unique<WindowStep>(std::move(work), lane_code().back());
+}
+
+std::unique_ptr<const Primitive> read_windows(ProgramReader& from, size_t args) {
+  auto work = from.get<WindowWork>();
+  check(work, args);
+  return window_step(std::move(work));
 }
 
 }  // namespace lamina::cpu

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "backends/cpu/library/windows/tap_lists.h"
+#include "backends/cpu/program/tap_lists.h"
 
 namespace lamina::cpu {
 

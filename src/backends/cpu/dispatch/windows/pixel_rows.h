@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "backends/cpu/library/windows/image_tensor.h"
-#include "backends/cpu/library/windows/lane_kernels.h"
-#include "backends/cpu/library/windows/tap_lists.h"
+#include "backends/cpu/dispatch/windows/image_tensor.h"
+#include "backends/cpu/dispatch/windows/lane_kernels.h"
+#include "backends/cpu/program/tap_lists.h"
 
 namespace lamina::cpu {
 
@@ -23,6 +23,7 @@ class PixelRows {
   // Pixels of a row that read the same pixels can share work: the lines that the row reads are first combined into one line
   // of input, and then that line is read. Returns the factor by which this reduces the number of reads.
   double gain_by_sharing_work() const;
+  void prepare_sharing_work();  // before run_sharing_work
   void run(LaneKernels::Kernel kernel, const Box& box, const WindowOperands& operands, char* scratch) const;
   void run_sharing_work(LaneKernels::Kernel kernel, const Box& box, const WindowOperands& operands, char* scratch) const;
   int64_t scratch_bytes() const { return line_bytes_; }
@@ -35,7 +36,8 @@ class PixelRows {
   std::span<const Line> lines_of(int64_t d, int64_t h, const WindowOperands& operands, char* scratch) const;
 
   const Taps& taps_;
-  TapLists each_pixel_;  // the taps of a row with the same pixels as its lines
+  int64_t pixels_;       // of a line of input, up to the last one that is read
+  TapLists each_pixel_;  // if work is shared: the taps of a row with the same pixels as its lines
   int64_t line_bytes_ = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/library/windows/window_tiles.h"
+#include "backends/cpu/dispatch/windows/window_tiles.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/library/windows/narrow_floats.h"
+#include "backends/cpu/dispatch/windows/narrow_floats.h"
 
 #include <bit>
 

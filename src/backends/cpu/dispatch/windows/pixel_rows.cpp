@@ -1,4 +1,4 @@
-#include "backends/cpu/library/windows/pixel_rows.h"
+#include "backends/cpu/dispatch/windows/pixel_rows.h"
 
 #include <algorithm>
 #include <span>
@@ -12,20 +12,21 @@ int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 }  // namespace
 
 PixelRows::PixelRows(const Taps& taps)
-    : taps_(taps), line_bytes_(aligned(taps[0].max_taps() * taps[1].max_taps() * static_cast<int64_t>(sizeof(Line)))) {
-  const int64_t pixels = taps[2].inputs_of({0, taps[2].size()}).end;
-  each_pixel_ = TapLists({.inputs = pixels, .outputs = pixels}, 1);
-}
+    : taps_(taps),
+      pixels_(taps[2].inputs_of({0, taps[2].size()}).end),
+      line_bytes_(aligned(taps[0].max_taps() * taps[1].max_taps() * static_cast<int64_t>(sizeof(Line)))) {}
+
+void PixelRows::prepare_sharing_work() { each_pixel_ = TapLists::each(pixels_); }
 
 double PixelRows::gain_by_sharing_work() const {
   const auto lines = static_cast<double>(taps_[0].tap_count() * taps_[1].tap_count());
-  const auto rows = static_cast<double>(taps_[0].size() * taps_[1].size()), pixels = static_cast<double>(each_pixel_.size());
+  const auto rows = static_cast<double>(taps_[0].size() * taps_[1].size()), pixels = static_cast<double>(pixels_);
   const auto taps = static_cast<double>(taps_[2].tap_count());
   return lines * taps / (lines * pixels + rows * (pixels + taps));
 }
 
 int64_t PixelRows::scratch_bytes_sharing_work(int64_t lanes) const {
-  return line_bytes_ + aligned(each_pixel_.size() * lanes * int64_t{sizeof(float)});
+  return line_bytes_ + aligned(pixels_ * lanes * int64_t{sizeof(float)});
 }
 
 bool PixelRows::are_weighted() const {

@@ -1,30 +1,13 @@
-// Tensors as pixels of lanes: a pixel is a position in an image, its lanes are the channels there. A tensor with this layout
-// is used in place. Others are copied, as f32.
+// Tensors as pixels of lanes. A tensor whose channels are contiguous is used in place. Others are copied, as f32.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "backends/cpu/library/windows/lane_kernels.h"
-#include "backends/cpu/library/windows/tap_lists.h"
-#include "interface/logical_tensor.h"
+#include "backends/cpu/dispatch/windows/lane_kernels.h"
+#include "backends/cpu/program/window_work.h"
 
 namespace lamina::cpu {
-
-using Box = std::array<Range, 3>;  // of pixels, per axis
-
-inline int64_t pixel_count(const Box& box) { return box[0].size() * box[1].size() * box[2].size(); }
-
-struct ImageTensor {
-  DataType dtype;
-  int64_t images, channels, image_stride, channel_stride;
-  std::array<int64_t, 3> extents, strides;  // of the spatial axes; with fewer than three, the first ones have one pixel
-
-  Box whole() const { return {Range{0, extents[0]}, Range{0, extents[1]}, Range{0, extents[2]}}; }
-};
-
-// `tensor` has batch, channels and one to three spatial axes.
-ImageTensor as_image(const LogicalTensor& tensor, bool channels_last);
 
 // Some channels of an image.
 struct ChannelBlock {

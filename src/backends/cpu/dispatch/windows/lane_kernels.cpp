@@ -1,4 +1,4 @@
-#include "backends/cpu/library/windows/lane_kernels.h"
+#include "backends/cpu/dispatch/windows/lane_kernels.h"
 
 #include <algorithm>
 #include <limits>
@@ -36,7 +36,7 @@ namespace first {
 #define LAMINA_VECTOR_NAME LAMINA_FIRST_NAME
 #define LAMINA_VECTOR_BYTES LAMINA_FIRST_BYTES
 #define LAMINA_VECTOR_TARGET LAMINA_FIRST_TARGET
-#include "backends/cpu/library/windows/lane_kernels.inl"
+#include "backends/cpu/dispatch/windows/lane_kernels.inl"
 }  // namespace first
 
 #if LAMINA_VECTOR_SETS > 1
@@ -44,14 +44,14 @@ namespace second {
 #define LAMINA_VECTOR_NAME LAMINA_SECOND_NAME
 #define LAMINA_VECTOR_BYTES LAMINA_SECOND_BYTES
 #define LAMINA_VECTOR_TARGET LAMINA_SECOND_TARGET
-#include "backends/cpu/library/windows/lane_kernels.inl"
+#include "backends/cpu/dispatch/windows/lane_kernels.inl"
 }  // namespace second
 
 namespace third {
 #define LAMINA_VECTOR_NAME LAMINA_THIRD_NAME
 #define LAMINA_VECTOR_BYTES LAMINA_THIRD_BYTES
 #define LAMINA_VECTOR_TARGET LAMINA_THIRD_TARGET
-#include "backends/cpu/library/windows/lane_kernels.inl"
+#include "backends/cpu/dispatch/windows/lane_kernels.inl"
 }  // namespace third
 
 constexpr LaneCode kAll[] = {first::kCode, second::kCode, third::kCode};

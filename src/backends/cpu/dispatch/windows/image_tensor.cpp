@@ -1,10 +1,10 @@
-#include "backends/cpu/library/windows/image_tensor.h"
+#include "backends/cpu/dispatch/windows/image_tensor.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/library/windows/narrow_floats.h"
-#include "backends/cpu/library/windows/transpose.h"
+#include "backends/cpu/dispatch/windows/narrow_floats.h"
+#include "backends/cpu/dispatch/windows/transpose.h"
 
 namespace lamina::cpu {
 
@@ -128,17 +128,6 @@ void store_channels(const Row& row, int64_t lanes, const float* copy) {
 }
 
 }  // namespace
-
-ImageTensor as_image(const LogicalTensor& tensor, bool channels_last) {
-  const Dims &shape = *tensor.shape, &strides = tensor.strides;
-  const size_t channel_axis = channels_last ? shape.size() - 1 : 1, first = channels_last ? 1 : 2, axes = shape.size() - 2;
-  ImageTensor pixels{tensor.dtype, shape[0], shape[channel_axis], strides[0], strides[channel_axis], {1, 1, 1}, {0, 0, 0}};
-  for (size_t i = 0; i < axes; ++i) {
-    pixels.extents[3 - axes + i] = shape[first + i];
-    pixels.strides[3 - axes + i] = strides[first + i];
-  }
-  return pixels;
-}
 
 bool has_lanes(const ImageTensor& tensor) {
   if (tensor.channel_stride != 1) return false;

@@ -1,4 +1,4 @@
-#include "backends/cpu/library/windows/transpose.h"
+#include "backends/cpu/dispatch/windows/transpose.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,87 @@
+#include "backends/cpu/dispatch/grouped_step.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backends/cpu/dispatch/program_checks.h"
+#include "backends/cpu/dispatch/step_kinds.h"
+#include "backends/cpu/program/stored_places.h"
+#include "interface/index_checks.h"
+
+namespace lamina::cpu {
+
+GroupedStep::GroupedStep(GroupedProgram program, OpPlace place, LogicalTensor offsets, Parts parts, std::string name)
+    : program_(std::move(program)),
+      place_(std::move(place)),
+      offsets_(std::move(offsets)),
+      parts_(std::move(parts)),
+      name_(std::move(name)),
+      dst_bytes_(aligned(static_cast<size_t>(bytes_of(program_.dtype, program_.part_rows.back() * columns())))) {
+  for (const auto& part : parts_) part_bytes_ = std::max(part_bytes_, part->scratch_bytes());
+}
+
+void GroupedStep::run(std::span<void* const> args, void* scratch, const Executor& executor) const {
+  for_each_index(offsets_, args[2], [&](int64_t group, int64_t end) { check_group_end(place_, group, end, program_.rows); });
+  auto* const part = static_cast<char*>(scratch);
+  int64_t row = 0;
+  for_each_index(offsets_, args[2], [&](int64_t group, int64_t end) {
+    const char* const weights = static_cast<const char*>(args[1]) + group * program_.to_next_matrix;
+    while (row < end) {
+      const int64_t rows = std::min(end - row, program_.part_rows.back());
+      compute(row, rows, weights, args, part, executor);
+      row += rows;
+    }
+  });
+  std::memset(part, 0, dst_bytes_);
+  for (; row < program_.rows; ++row) store_row(part, row, args[3]);
+}
+
+void GroupedStep::compute(int64_t row, int64_t rows, const char* weights, std::span<void* const> args, char* scratch,
+                          const Executor& executor) const {
+  const auto size = static_cast<size_t>(std::ranges::lower_bound(program_.part_rows, rows) - program_.part_rows.begin());
+  const int64_t first = std::min(row, program_.rows - program_.part_rows[size]);
+  const char* const src = static_cast<const char*>(args[0]) + first * program_.to_next_row;
+  parts_[size]->run(src, weights, nullptr, scratch, scratch + dst_bytes_, executor);
+  const int64_t row_bytes = bytes_of(program_.dtype, columns());
+  for (int64_t i = row; i < row + rows; ++i) store_row(scratch + (i - first) * row_bytes, i, args[3]);
+}
+
+void GroupedStep::store_row(const char* from, int64_t row, void* memory) const {
+  const int64_t element = bytes_of(program_.dtype, 1), step = element * program_.column_stride;
+  char* to = static_cast<char*>(memory) + row * element * program_.row_stride;
+  if (program_.column_stride == 1) {
+    std::memcpy(to, from, static_cast<size_t>(element * columns()));
+    return;
+  }
+  for (int64_t i = 0; i < columns(); ++i, from += element, to += step) std::memcpy(to, from, static_cast<size_t>(element));
+}
+
+void GroupedStep::write(ProgramWriter& to) const {
+  to.write(StepKind::grouped);
+  to.write(program_);
+  write_place(to, place_);
+  write_tensor(to, offsets_);
+  for (const auto& part : parts_) part->write(to);
+}
+
+std::unique_ptr<const GroupedStep> GroupedStep::read(ProgramReader& from, size_t args) {
+  auto program = from.get<GroupedProgram>();
+  check(program);
+  require(args == 4, "the args of products of groups");
+  OpPlace place = read_place(from);
+  LogicalTensor offsets = read_tensor(from);
+  require(offsets.dtype == DataType::s32 || offsets.dtype == DataType::s64, "offsets of groups");
+  Parts parts;
+  for (const int64_t rows : program.part_rows) {
+    parts.push_back(ProductDispatch::read(from));
+    const kernel::MatmulStack& matrices = parts.back()->matrices();
+    require(matrices.m == rows && matrices.n == parts.front()->matrices().n && matrices.batch.empty() && !matrices.has_bias &&
+                matrices.dst.dtype == program.dtype,
+            "a product of a group");
+  }
+  return std::make_unique<const GroupedStep>(std::move(program), std::move(place), std::move(offsets), std::move(parts),
+                                             "products of groups of rows");
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,49 @@
+// GroupedMatMul as a step: each group of rows by its own matrix. The number of rows of a group is known when it runs, so there
+// is a product of 1, 2, 4, ... rows, and a group is computed in parts. A part of another size is computed with rows beside it,
+// whose results are dropped. An element is one chain of products, so its bits do not depend on the parts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/dispatch/primitive.h"
+#include "backends/cpu/dispatch/product_dispatch.h"
+#include "backends/cpu/program/grouped_program.h"
+#include "backends/cpu/program/program_writer.h"
+#include "interface/logical_tensor.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+class GroupedStep final : public Primitive {
+ public:
+  using Parts = std::vector<std::unique_ptr<const ProductDispatch>>;
+  // `place` and `offsets`: the op's input with the ends of the groups. `parts`: of program.part_rows rows each, by one matrix,
+  // into contiguous rows.
+  GroupedStep(GroupedProgram program, OpPlace place, LogicalTensor offsets, Parts parts, std::string name);
+  static std::unique_ptr<const GroupedStep> read(ProgramReader& from, size_t args);
+
+  const std::string& name() const override { return name_; }
+  size_t scratch_bytes() const override { return dst_bytes_ + part_bytes_; }
+  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override;
+  void write(ProgramWriter& to) const override;
+
+ private:
+  void compute(int64_t row, int64_t rows, const char* weights, std::span<void* const> args, char* scratch,
+               const Executor& executor) const;
+  void store_row(const char* from, int64_t row, void* memory) const;
+  int64_t columns() const { return parts_.front()->matrices().n; }
+
+  const GroupedProgram program_;
+  const OpPlace place_;
+  const LogicalTensor offsets_;
+  const Parts parts_;
+  const std::string name_;
+  size_t dst_bytes_, part_bytes_ = 0;
+};
+
+}  // namespace lamina::cpu

@@ -1,0 +1,26 @@
+// GroupedMatMul as data (dispatch/grouped_step.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/program/bytes.h"
+#include "interface/data_type.h"
+
+namespace lamina::cpu {
+
+struct GroupedProgram {
+  int64_t rows = 0;                             // of src
+  int64_t to_next_row = 0, to_next_matrix = 0;  // of src and of weights, in bytes
+  DataType dtype = DataType::f32;               // of dst
+  int64_t row_stride = 0, column_stride = 0;    // of dst
+  std::vector<int64_t> part_rows = {};          // ascending
+
+  template <typename Self, typename Visit>
+  static void for_each_field(Self& self, const Visit& visit) {
+    visit(self.rows), visit(self.to_next_row), visit(self.to_next_matrix), visit(self.dtype), visit(self.row_stride);
+    visit(self.column_stride), visit(self.part_rows);
+  }
+};
+
+}  // namespace lamina::cpu
