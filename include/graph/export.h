@@ -22,6 +22,9 @@ typedef struct {
   const char* const* isas;
   /* The most threads that a run uses. Default: 16. */
   int threads;
+  /* Not 0: weights are also in the file as they are packed for each instruction set, so that the first run packs none of them.
+   */
+  int packed;
   /* Inputs of the graph that become part of the file: ids, and data in the tensors' strides, dense if the graph knows none. */
   size_t num_weights;
   const size_t* weight_ids;

@@ -308,11 +308,12 @@ def fingerprints(tensors: object, threads: int = 1) -> list[int]:
     is released meanwhile. Raises lamina.Error for an object that shares no memory of the CPU.
     """
 
-def export_graphs(graphs: Sequence[object], path: str, isas: Sequence[str], threads: int, weights: Sequence[tuple[int, object]], inputs: Sequence[tuple[int, str]], outputs: Sequence[tuple[int, str]]) -> None:
+def export_graphs(graphs: Sequence[object], path: str, isas: Sequence[str], threads: int, packed: bool, weights: Sequence[tuple[int, object]], inputs: Sequence[tuple[int, str]], outputs: Sequence[tuple[int, str]]) -> None:
     """
     Writes a model with a variant for each of the finalized graphs.
 
-    isas: names of instruction sets, [] for the best one of this machine. threads: 0 for the default. weights:
+    isas: names of instruction sets, [] for the best one of this machine. threads: 0 for the default.
+    packed: whether packed weights are in the file, too. weights:
     (tensor id, array in the tensor's strides). inputs, outputs: (tensor id, name), [] for those of the graph.
     Raises lamina.Error with every op that cannot be exported.
     """

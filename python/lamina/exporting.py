@@ -31,14 +31,16 @@ class Variant(NamedTuple):
 
 
 def export(model: Any, path: Union[str, os.PathLike], *, isa: Union[None, str, Sequence[str]] = None, shapes: Shapes = None,
-           weights: Optional[Mapping[Any, Any]] = None, example_inputs: Optional[Sequence[Any]] = None, threads: int = 0) -> None:
+           weights: Optional[Mapping[Any, Any]] = None, example_inputs: Optional[Sequence[Any]] = None, threads: int = 0,
+           packed: bool = False) -> None:
     """Writes a model with its weights and machine code to one file.
 
     model: a lamina.Graph; the result of lamina.from_onnx; a torch.export.ExportedProgram; a torch.nn.Module, with
     `example_inputs`; or the path of a JSON dump or an ONNX file (`.onnx`). isa: names of instruction sets, also of other machines,
     the best first; default: the best one of this machine. weights: arrays for inputs that become part of the file: by tensor or id
     for graphs, by name for ONNX models; those of ONNX and torch models are in it anyway. threads: the most that a run uses;
-    default 16.
+    default 16. packed: the file has the weights also as they are packed for each instruction set, so that the first run packs none
+    of them.
 
     shapes: the shapes of inputs, by name, or by tensor or id for graphs: {"x": (4, 768)}. An extent may be a range: {"x":
     (range(1, 9), 768)} is a model for the batches 1 to 8. Ranges of one dict have the same length and vary together; a sequence of
@@ -49,7 +51,7 @@ def export(model: Any, path: Union[str, os.PathLike], *, isa: Union[None, str, S
     variants = [make(each) for each in _expanded(shapes)]
     if len(variants) > 1:
         variants = _with_equal_ids(variants)
-    _write(variants, os.fspath(path), [isa] if isinstance(isa, str) else list(isa or ()), threads)
+    _write(variants, os.fspath(path), [isa] if isinstance(isa, str) else list(isa or ()), threads, packed)
 
 
 def _maker_of(model: Any, weights: dict, example_inputs: Optional[Sequence[Any]]) -> Callable:
@@ -202,7 +204,7 @@ def _renumbered(variant: Variant, constants: _Constants) -> Variant:
                    {ids[i]: array for i, array in variant.weights.items()})
 
 
-def _write(variants: list, path: str, isas: list, threads: int) -> None:
+def _write(variants: list, path: str, isas: list, threads: int, packed: bool) -> None:
     """Through a temporary file, so that `path` has a whole model or stays as it is."""
     weights: dict = {}
     for variant in variants:
@@ -211,7 +213,7 @@ def _write(variants: list, path: str, isas: list, threads: int) -> None:
     handle, made = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".")
     os.close(handle)
     try:
-        _core.export_graphs([variant.graph for variant in variants], made, isas, threads, list(weights.items()), variants[0].inputs,
+        _core.export_graphs([variant.graph for variant in variants], made, isas, threads, packed, list(weights.items()), variants[0].inputs,
                             variants[0].outputs)
         mask = os.umask(0)
         os.umask(mask)

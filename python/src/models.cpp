@@ -47,7 +47,7 @@ int append(void* file, const void* bytes, size_t length) {
 }
 
 void export_graphs(const std::vector<nb::handle>& graphs, const std::string& path, const std::vector<std::string>& isas,
-                   int threads, const std::vector<std::pair<size_t, nb::object>>& weights, const Ports& inputs,
+                   int threads, bool packed, const std::vector<std::pair<size_t, nb::object>>& weights, const Ports& inputs,
                    const Ports& outputs) {
   std::vector<const_lamina_graph_graph_t> handles;
   for (const nb::handle each : graphs) handles.push_back(nb::cast<const graph::graph&>(each).get());
@@ -64,6 +64,7 @@ void export_graphs(const std::vector<nb::handle>& graphs, const std::string& pat
                                               .num_isas = names.size(),
                                               .isas = names.data(),
                                               .threads = threads,
+                                              .packed = packed ? 1 : 0,
                                               .num_weights = ids.size(),
                                               .weight_ids = ids.data(),
                                               .weights = data.data(),
@@ -113,9 +114,10 @@ uintptr_t address_of(nb::handle object, bool writable) {
 
 void bind_export(nb::module_& m) {
   m.def("export_graphs", &export_graphs, nb::arg("graphs"), nb::arg("path"), nb::arg("isas"), nb::arg("threads"),
-        nb::arg("weights"), nb::arg("inputs"), nb::arg("outputs"),
+        nb::arg("packed"), nb::arg("weights"), nb::arg("inputs"), nb::arg("outputs"),
         "Writes a model with a variant for each of the finalized graphs.\n\n"
-        "isas: names of instruction sets, [] for the best one of this machine. threads: 0 for the default. weights:\n"
+        "isas: names of instruction sets, [] for the best one of this machine. threads: 0 for the default.\n"
+        "packed: whether packed weights are in the file, too. weights:\n"
         "(tensor id, array in the tensor's strides). inputs, outputs: (tensor id, name), [] for those of the graph.\n"
         "Raises lamina.Error with every op that cannot be exported.");
   m.def("with_shapes", &with_shapes, nb::arg("graph"), nb::arg("inputs"),

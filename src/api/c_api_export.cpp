@@ -65,6 +65,7 @@ compiler::ExportOptions options_of(const char* function_name, const lamina_graph
     throw Error(Status::invalid_arguments,
                 join(function_name, ": options->threads is ", given.threads, ", allowed is 0 to ", kMostThreads));
   if (given.threads > 0) options.threads = given.threads;
+  options.packs_weights = given.packed != 0;
   require_list(function_name, given.num_weights, given.weight_ids, "options->weight_ids");
   require_list(function_name, given.num_weights, given.weights, "options->weights");
   require_list(function_name, given.num_weights, given.weight_bytes, "options->weight_bytes");

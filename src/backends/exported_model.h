@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "interface/data_type.h"
@@ -90,8 +92,12 @@ class ModelExporter {
   // The next partition: of the first variant in order, then of the next one. Throws Error(unimplemented) for a step that cannot
   // be exported.
   virtual void add(const kernel::Plan& plan) = 0;
-  // The program as bytes, the same for the same plans.
-  virtual std::string finish(const ExportedModel& model) const = 0;
+  // As bytes, the same for the same plans.
+  struct Program {
+    std::string code, packed_weights;
+  };
+  // `constants`: the data of model.constants. `packs`: whether weights are packed in the file.
+  virtual Program finish(const ExportedModel& model, std::span<const std::string_view> constants, bool packs) const = 0;
 };
 
 // The instruction sets by their names in LAMINA_MAX_ISA. `threads`: the most that the program uses. Throws

@@ -27,6 +27,33 @@ using Value = ExportedModel::Value;
 constexpr size_t kAlignment = 64;
 constexpr size_t kProgramAlignment = size_t{16} << 10;  // of images in programs, which are mapped
 
+// Ops that cannot be exported, so that one error names all of them.
+class Refusals {
+ public:
+  template <typename Action>
+  void attempt(const Action& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      if (error.status() != Status::unimplemented) throw;
+      found_.push_back(error);
+    }
+  }
+  void raise_all() const {
+    if (found_.empty()) return;
+    if (found_.size() == 1) throw found_.front();
+    std::string sentences;
+    for (const Error& error : found_) {
+      const std::string op = error.place() ? join("op ", error.place()->id, " ") : "";
+      sentences += join(sentences.empty() ? "" : "; ", op, error.what());
+    }
+    throw Error(Status::unimplemented, sentences);
+  }
+
+ private:
+  std::vector<Error> found_;
+};
+
 // The inputs and outputs of the model, in its order.
 struct ModelPorts {
   std::vector<ExportOptions::Port> inputs, outputs;
@@ -86,7 +113,10 @@ class ModelCompiler {
   }
 
   ExportedModel::Variant run(PartitionPolicy policy) {
-    for (const Partition& partition : partition_graph(graph_, policy, exporter_.backend())) add(partition);
+    Refusals refusals;
+    for (const Partition& partition : partition_graph(graph_, policy, exporter_.backend()))
+      refusals.attempt([&] { add(partition); });
+    refusals.raise_all();
     model_.arena_bytes = places_.finish(model_.partitions);
     return std::move(model_);
   }
@@ -115,9 +145,13 @@ class ModelCompiler {
 };
 
 void require_exportable(const Graph& graph) {
+  Refusals refusals;
   for (const Op& op : graph.ops())
-    if (op.kind == OpKind::Wildcard)
-      throw Error(Status::unimplemented, place_of(op), "an op of unknown kind cannot be exported");
+    refusals.attempt([&] {
+      if (op.kind == OpKind::Wildcard)
+        throw Error(Status::unimplemented, place_of(op), "an op of unknown kind cannot be exported");
+    });
+  refusals.raise_all();
   for (const lamina::Value& value : graph.values()) {
     if (!value.tensor.has_full_shape())
       throw Error(Status::invalid_shape,
@@ -213,15 +247,18 @@ void export_model(std::span<const Graph> given, const ExportOptions& options, st
   const std::vector<std::string_view> parts = weights.parts(header);
   const std::string graph_text = write_graph_json(graphs.front());
   ExportedTexts texts{.weights_digest = digest_of(std::span(parts).subspan(1)), .graph_digest = sha256_hex(graph_text)};
+  std::vector<std::string_view> data;
+  for (const StoredTensor& tensor : weights.tensors()) data.push_back(tensor.data);
   ZipWriter zip(out);
   for (const std::string& isa : options.isas) {
     const auto exporter = cpu_exporter(isa, options.threads);
     texts.model = {weights.constants(), weights.bytes(), texts.weights_digest, {}};
     for (const Graph& graph : graphs)
       texts.model.variants.push_back(ModelCompiler(graph, ports, weights, *exporter).run(options.policy));
-    const std::string program = exporter->finish(texts.model);
-    texts.programs.push_back({isa, program.size(), sha256_hex(program)});
-    zip.add("program/" + isa, program, kProgramAlignment);
+    const ModelExporter::Program program = exporter->finish(texts.model, data, options.packs_weights);
+    texts.programs.push_back({isa, program.code.size(), sha256_hex(program.code), program.packed_weights.size()});
+    zip.add("program/" + isa, program.code, kProgramAlignment);
+    if (!program.packed_weights.empty()) zip.add("packed/" + isa, program.packed_weights, kAlignment);
   }
   zip.add("weights.safetensors", parts, kAlignment);
   zip.add("graph.json", graph_text, kAlignment);

@@ -27,6 +27,7 @@ struct ExportOptions {
 
   std::vector<std::string> isas;  // names as in LAMINA_MAX_ISA, the best first
   int threads = 16;               // the most that the model uses
+  bool packs_weights = false;     // in the file, for each instruction set, instead of in the first run
   PartitionPolicy policy = PartitionPolicy::fusion;
   // Memory of graph inputs, by id, in their strides. They become part of the file; all others are inputs of the model.
   std::map<uint64_t, std::string_view> weights = {};

@@ -82,7 +82,8 @@ std::string safetensors_header(std::span<const StoredTensor> tensors, size_t ali
 std::string meta_json(const ExportedTexts& texts) {
   const ExportedModel& model = texts.model;
   const auto program = [](const ExportedTexts::Program& of) {
-    return join("{\"isa\": ", quoted(of.isa), ", \"bytes\": ", of.bytes, ", \"sha256\": ", quoted(of.digest), "}");
+    return join("{\"isa\": ", quoted(of.isa), ", \"bytes\": ", of.bytes, ", \"sha256\": ", quoted(of.digest),
+                ", \"packed_bytes\": ", of.packed_bytes, "}");
   };
   const auto variant = [](const ExportedModel::Variant& of) {
     return join("{", tensors_json("inputs", of.inputs), ",\n     ", tensors_json("outputs", of.outputs), "}");

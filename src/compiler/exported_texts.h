@@ -31,6 +31,7 @@ struct ExportedTexts {
     std::string isa;
     size_t bytes;
     std::string digest;
+    size_t packed_bytes;  // of its packed weights
   };
   std::string weights_digest, graph_digest;
   ExportedModel model = {};

@@ -18,6 +18,7 @@ using Source = ExportedModel::Value::Source;
 
 constexpr std::string_view kProgramFolder = "program/";
 constexpr size_t kLengthBytes = 8;  // of a safetensors header
+constexpr size_t kLine = 64;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(Status::invalid_arguments, why); }
 
@@ -56,6 +57,11 @@ Model::Model(std::unique_ptr<const ModelFile> file, bool verifies_weights) : fil
   const ZipMember* const weights = find(members, "weights.safetensors");
   if (weights == nullptr) refuse("the file is damaged: it has no weights.safetensors");
   find_weights(weights->data, verifies_weights);
+  if (head_.packed.empty()) return;
+  const std::string name = "packed/" + head_.isa;
+  const ZipMember* const packed = find(members, name);
+  if (packed == nullptr) refuse(join("the file is damaged: it has no ", name));
+  find_packed_weights(packed->data, verifies_weights);
 }
 
 void Model::read_program(std::string_view bytes) {
@@ -157,6 +163,24 @@ void Model::find_weights(std::string_view file, bool verifies) {
       refuse(join("the file is damaged: constant ", constant.name, " exceeds its weights"));
   }
   if (verifies && sha256_hex(weights_) != model.weights_digest) refuse("the weights are damaged: their digest differs");
+}
+
+// The constants of programs are this memory, which no run writes.
+void Model::find_packed_weights(std::string_view file, bool verifies) {
+  for (const cpu::ProgramHead::Packed& packed : head_.packed) {
+    const auto fits = [&] {
+      if (packed.variant >= variants_.size() || packed.partition >= variants_[packed.variant].partitions.size()) return false;
+      const Partition& partition = variants_[packed.variant].partitions[packed.partition];
+      return packed.constant < partition.program->constant_count() &&
+             packed.bytes == partition.program->memory().constants[packed.constant] && packed.offset % kLine == 0 &&
+             packed.offset <= file.size() && packed.bytes <= file.size() - packed.offset;
+    };
+    if (!fits()) refuse("the file is damaged: its packed weights do not fit its program");
+    variants_[packed.variant].partitions[packed.partition].constants->give(packed.constant,
+                                                                           const_cast<char*>(file.data()) + packed.offset);
+  }
+  if (verifies && cpu::digest_of_packed(file) != head_.packed_digest)
+    refuse("the packed weights are damaged: their digest differs");
 }
 
 const void* Model::place_of(const ExportedModel::Value& value, std::span<const void* const> inputs,

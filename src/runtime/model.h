@@ -69,6 +69,7 @@ class Model {
   void join_variants();
   void check_model() const;
   void find_weights(std::string_view file, bool verifies);
+  void find_packed_weights(std::string_view file, bool verifies);
   const void* place_of(const ExportedModel::Value& value, std::span<const void* const> inputs, std::span<void* const> outputs,
                        char* arena) const;
 

@@ -91,6 +91,17 @@ TEST(Export, NamesWhatDoesNotFit) {
   EXPECT_THAT(fault_of({&norm}, changed.c), HasSubstr("the data of constant 7: the graph has no such input"));
 }
 
+TEST(Export, NamesAllOpsThatItRefuses) {
+  graph g(engine::kind::cpu);
+  for (size_t i = 0; i < 2; ++i)
+    g.add_op(op(i, op::kind::Wildcard, {f32(2 * i, {4, 8})}, {f32(2 * i + 1, {4, 8})}, i == 0 ? "first" : "second"));
+  g.finalize();
+  Options options;
+  options.c.num_weights = 0;
+  EXPECT_THAT(fault_of({&g}, options.c),
+              HasSubstr("op 0 Wildcard \"first\": an op of unknown kind cannot be exported; op 1 Wildcard \"second\""));
+}
+
 TEST(Export, PortsOfTheModelAreThoseOfTheGraph) {
   const graph norm = layer_norm(4);
   Options options;

@@ -21,7 +21,8 @@ using namespace lamina;
 
 constexpr DataType f32 = DataType::f32;
 
-// A graph with a tiled step, packed weights, indices, column sums and several variants of code.
+// A graph with a tiled step, packed weights, indices, column sums, several variants of code, a pool in loops, products of
+// groups and sums over nothing.
 Graph graph() {
   testing::GraphBuilder g;
   const auto q = g.input(f32, {2, 40, 16}), k = g.input(f32, {2, 40, 16}), v = g.input(f32, {2, 40, 16});
@@ -29,6 +30,14 @@ Graph graph() {
   const auto mixed = g.op(OpKind::MatMul, {g.op(OpKind::MatMul, {scores, v}), g.constant(f32, {16, 24})});
   g.op(OpKind::ReduceSum, {g.op(OpKind::GELU, {mixed})}, {{"axes", std::vector<int64_t>{0, 1}}});
   g.op(OpKind::Gather, {mixed, g.input(DataType::s32, {7})}, {{"axis", int64_t{1}}});
+  g.op(OpKind::MaxPool, {g.input(f32, {1, 3, 9, 8})},
+       {{"kernel", Dims{3, 3}},
+        {"strides", Dims{2, 2}},
+        {"pads_begin", Dims{1, 1}},
+        {"pads_end", Dims{1, 1}},
+        {"data_format", std::string("NCX")}});
+  g.op(OpKind::GroupedMatMul, {g.input(f32, {9, 16}), g.constant(f32, {2, 16, 8}), g.input(DataType::s32, {2})}, {}, f32);
+  g.op(OpKind::MatMul, {g.input(f32, {3, 0}), g.input(f32, {0, 4})});
   return g.finish();
 }
 
@@ -36,7 +45,7 @@ const std::string& model() {
   static const std::string file = [] {
     std::ostringstream out;
     const Graph exported = graph();
-    compiler::export_model(std::span(&exported, 1), {.isas = {cpu_isas_here().back()}}, out);
+    compiler::export_model(std::span(&exported, 1), {.isas = {cpu_isas_here().back()}, .packs_weights = true}, out);
     return std::move(out).str();
   }();
   return file;

@@ -74,6 +74,18 @@ def test_types_that_numpy_lacks_are_raw_bits(tmp_path):
     np.testing.assert_array_equal(model(raw), raw + 0x80)  # twice the number
 
 
+def test_packed_weights_are_in_the_file_if_asked(tmp_path):
+    g, _, _, weights = norm_and_product(40)
+    plain, packed = tmp_path / "plain.lamina", tmp_path / "packed.lamina"
+    lamina.export(g, plain, weights=weights)
+    lamina.export(g, packed, weights=weights, packed=True)
+    model = lamina.load(packed, verify_weights=True)
+    with zipfile.ZipFile(packed) as file:
+        assert file.getinfo(f"packed/{model.isa}").file_size >= 16 * 8 * 4
+    x = random(40, 16)
+    np.testing.assert_array_equal(model(x), lamina.load(plain)(x))
+
+
 @pytest.mark.parametrize("change, message", [
     (dict(isa="vax"), 'instruction set "vax"'),
     (dict(weights={9: np.zeros(3)}), "tensor 9 is no input of the graph, allowed is one of 0, 1"),

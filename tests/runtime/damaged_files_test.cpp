@@ -12,7 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/cpu/program/program_file.h"
 #include "backends/exported_model.h"
+#include "interface/status.h"
 #include "runtime/exported_graph.h"
 #include "support/graph_builder.h"
 
@@ -122,13 +124,28 @@ TEST(DamagedFiles, OfWeightsAreSeenIfAsked) {
   EXPECT_EQ(fault_of(file, {.verify_weights = true}), "");
 }
 
+TEST(DamagedFiles, OfPackedWeightsAreSeenIfAskedAndMustFit) {
+  GraphBuilder g;
+  g.op(OpKind::MatMul, {g.input(DataType::f32, {40, 64}), g.constant(DataType::f32, {64, 48})});
+  const std::string isa = cpu_isas_here().front(), file = ExportedGraph(g.finish(), {isa}, true).file().text();
+  ASSERT_EQ(fault_of(file, {.verify_weights = true}), "");
+  const size_t directory = file.rfind("packed/" + isa), packed = place_of(file, "packed/" + isa);
+  ASSERT_NE(directory, packed);
+  std::string changed = file;
+  changed[place_of(file, "weights.safetensors") - 200] ^= 1;  // the end of the member before
+  EXPECT_EQ(fault_of(changed), "");
+  EXPECT_THAT(fault_of(changed, {.verify_weights = true}), EndsWith("the packed weights are damaged: their digest differs"));
+  for (const size_t name : {directory, packed}) changed[name] = 'q';
+  EXPECT_THAT(fault_of(changed), EndsWith("the file is damaged: it has no packed/" + isa));
+}
+
 TEST(DamagedFiles, OfAnotherVersionAreRefusedWithBothVersions) {
   std::string file = small_model().file().text();
   const size_t version = place_of(file, "LAMINAPG") + 8;
   for (const char other : {'\0', '\7'}) {
     file[version] = other;
-    EXPECT_THAT(fault_of(file), EndsWith("the program has version " + std::to_string(static_cast<int>(other)) +
-                                         " of the format, this runtime reads version 1"));
+    EXPECT_THAT(fault_of(file), EndsWith(join("the program has version ", static_cast<int>(other),
+                                              " of the format, this runtime reads version ", cpu::kProgramVersion)));
   }
 }
 

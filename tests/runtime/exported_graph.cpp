@@ -48,11 +48,13 @@ ModelBytes exported(std::span<const Graph> graphs, const compiler::ExportOptions
   return ModelBytes(std::move(out).str());
 }
 
-ExportedGraph::ExportedGraph(Graph graph, std::vector<std::string> isas, PartitionPolicy policy) : graph_(std::move(graph)) {
+ExportedGraph::ExportedGraph(Graph graph, std::vector<std::string> isas, bool packs, PartitionPolicy policy)
+    : graph_(std::move(graph)) {
   for (const ValueIndex input : graph_.inputs())
     buffers_[graph_.tensor(input).id] = std::make_shared<driver::Buffer>(graph_.tensor(input));
   driver::fill_inputs(graph_, graph_.inputs(), 1, buffers_);
-  compiler::ExportOptions options{.isas = isas.empty() ? cpu_isas_here() : std::move(isas), .policy = policy};
+  compiler::ExportOptions options{
+      .isas = isas.empty() ? cpu_isas_here() : std::move(isas), .packs_weights = packs, .policy = policy};
   options.weights = weights();
   file_ = std::make_unique<const ModelBytes>(exported(std::span(&graph_, 1), options));
 }

@@ -41,8 +41,9 @@ std::shared_ptr<const Backend> backend_like_exported();
 
 class ExportedGraph {
  public:
-  // Constants of the graph become part of the file. Without `isas`: all that this machine has.
-  explicit ExportedGraph(Graph graph, std::vector<std::string> isas = {}, PartitionPolicy policy = PartitionPolicy::fusion);
+  // Constants of the graph become part of the file, also packed with `packs`. Without `isas`: all that this machine has.
+  explicit ExportedGraph(Graph graph, std::vector<std::string> isas = {}, bool packs = false,
+                         PartitionPolicy policy = PartitionPolicy::fusion);
 
   const ModelBytes& file() const { return *file_; }
   const Graph& graph() const { return graph_; }

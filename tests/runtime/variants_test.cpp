@@ -87,7 +87,7 @@ TEST(Variants, RefuseOtherShapesWithAllTheyHave) {
 }
 
 TEST(Partitions, PassValuesThroughTheArena) {
-  ExportedGraph graph(mlp(9), {}, PartitionPolicy::debug);
+  ExportedGraph graph(mlp(9), {}, false, PartitionPolicy::debug);
   EXPECT_EQ(graph.difference({2}), "");
   EXPECT_EQ(graph.difference({1, 1}), "");
 }

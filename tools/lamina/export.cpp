@@ -80,7 +80,7 @@ std::vector<Graph> load_variants(const ExportCommand& command) {
 int export_graph(const ExportCommand& command) {
   const std::vector<Graph> graphs = load_variants(command);
   const std::list<Buffer> weights = read_weights(graphs.front(), command.weights_folder);
-  compiler::ExportOptions options{.isas = command.isas, .threads = command.threads};
+  compiler::ExportOptions options{.isas = command.isas, .threads = command.threads, .packs_weights = command.packed};
   if (options.isas.empty()) options.isas = {cpu_isas_here().front()};
   for (const Buffer& buffer : weights)
     options.weights[buffer.tensor().id] = {static_cast<const char*>(buffer.data()),

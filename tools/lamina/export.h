@@ -13,6 +13,7 @@ struct ExportCommand {
   std::vector<std::string> isas;    // empty: the best of this machine
   std::string weights_folder;       // ID.npy for inputs that become part of the file
   int threads = 16;                 // the most that the model uses
+  bool packed = false;              // the file has packed weights
   std::vector<std::string> shapes;  // "ID:1..8x64,ID:1..8": variants, with ranges that vary together; empty: the graph's shapes
   Overrides overrides;
 };

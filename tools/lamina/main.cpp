@@ -165,6 +165,7 @@ void add_export(CLI::App& app, ExportCommand& command) {
   subcommand.add_option("--weights", command.weights_folder, "read ID.npy for graph inputs that become part of the file");
   subcommand.add_option("--threads", command.threads, "the most threads that the model uses, 16 by default")
       ->check(CLI::Range(1, kMaxThreads));
+  subcommand.add_flag("--packed", command.packed, "write weights also as they are packed, so that the first run packs none");
   add_overrides(subcommand, command.overrides);
 }
 

@@ -1,7 +1,11 @@
 // Exports models: compiles plans for an instruction set, and writes their steps and their code as one program.
 #include <algorithm>
+#include <cstring>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,6 +13,8 @@
 #include "backends/cpu/code/generator_version.h"
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/code/link_image.h"
+#include "backends/cpu/dispatch/host_block.h"
+#include "backends/cpu/dispatch/packed_weights.h"
 #include "backends/cpu/dispatch/program_io.h"
 #include "backends/cpu/library/default_primitive_library.h"
 #include "backends/cpu/program/program_file.h"
@@ -65,7 +71,7 @@ class CpuExporter final : public ModelExporter {
 
   void add(const kernel::Plan& plan) override { programs_.push_back(PlanRunner(plan, {library_.get(), machine_}).program()); }
 
-  std::string finish(const ExportedModel& model) const override {
+  Program finish(const ExportedModel& model, std::span<const std::string_view> constants, bool packs) const override {
     ProgramWriter steps;
     for (const auto& program : programs_) write_program(steps, *program);
     const CodeImage image = link_image(steps.codes(), *machine_.instructions.architecture);
@@ -74,15 +80,56 @@ class CpuExporter final : public ModelExporter {
                      .isa = machine_.instructions->name,
                      .threads = machine_.cores,
                      .functions = {},
-                     .model = model};
+                     .model = model,
+                     .packed = {},
+                     .packed_digest = ""};
     for (size_t f = 0; f < steps.codes().size(); ++f)
       head.functions.push_back({steps.codes()[f].symbol, static_cast<size_t>(image.offsets[f])});
+    Program made;
+    if (packs) made.packed_weights = packed(constants, head);
     ByteWriter description;
     description.write(head);
-    return program_file(description.bytes() + steps.bytes(), image.bytes);
+    made.code = program_file(description.bytes() + steps.bytes(), image.bytes);
+    return made;
   }
 
  private:
+  // The packed weights of all partitions, those that are packed alike once. Lists them in `head`.
+  std::string packed(std::span<const std::string_view> constants, ProgramHead& head) const {
+    constexpr size_t kLine = 64;
+    std::string all;
+    std::map<std::string, size_t> offsets;
+    size_t program = 0;
+    for (size_t v = 0; v < head.model.variants.size(); ++v) {
+      const std::vector<ExportedModel::Partition>& partitions = head.model.variants[v].partitions;
+      for (size_t p = 0; p < partitions.size(); ++p, ++program) {
+        for (const PackedWeights& weights : packed_weights(partitions[p], *programs_[program])) {
+          auto found = offsets.find(weights.key);
+          const size_t offset = found == offsets.end() ? all.size() : found->second;
+          head.packed.push_back({v, p, weights.constant, offset, weights.bytes});
+          if (found != offsets.end()) continue;
+          all += packed(weights, *programs_[program], partitions[p], constants);
+          all.resize((all.size() + kLine - 1) / kLine * kLine);
+          if (!weights.key.empty()) offsets.emplace(weights.key, offset);
+        }
+      }
+    }
+    head.packed_digest = digest_of_packed(all);
+    return all;
+  }
+  static std::string packed(const PackedWeights& weights, const ProgramRunner& program, const ExportedModel::Partition& ports,
+                            std::span<const std::string_view> constants) {
+    std::vector<const void*> inputs;
+    for (const ExportedModel::Value& input : ports.inputs) {
+      const bool is_constant = input.source == ExportedModel::Value::Source::constant;
+      inputs.push_back(is_constant ? constants[input.index].data() : nullptr);
+    }
+    const HostBlock memory(weights.bytes, 64, nullptr);
+    std::memset(memory.memory(), 0, weights.bytes);
+    pack(weights, program, inputs, memory.memory());
+    return {static_cast<const char*>(memory.memory()), weights.bytes};
+  }
+
   Machine machine_;
   std::shared_ptr<const PrimitiveLibrary> library_;
   std::unique_ptr<const Backend> backend_;

@@ -23,10 +23,17 @@ class PackedConstants final : public CachedConstants {
   // The entry is from now on the one of another object. Before it is filled.
   void share(size_t index, const PackedConstants& other, size_t index_there) { entries_[index] = other.entries_[index_there]; }
 
+  // The entry is this memory, which is filled and outlives this object.
+  void give(size_t index, void* memory) {
+    entries_[index]->given = memory;
+    entries_[index]->is_filled.store(true, std::memory_order_release);
+  }
+
   // The memory of an entry. The first caller fills it by `fill(memory)`; others wait.
   template <typename Fill>
   void* get(size_t index, size_t bytes, const Fill& fill) {
     Entry& entry = *entries_[index];
+    if (entry.given != nullptr) return entry.given;
     entry.filled.call([&] {
       if (entry.memory == nullptr) entry.memory = std::make_unique<HostBlock>(bytes, 64, nullptr);
       fill(entry.memory->memory());
@@ -40,6 +47,7 @@ class PackedConstants final : public CachedConstants {
   // What is packed is out of date, its memory stays. No execution may use it meanwhile.
   void forget() {
     for (const auto& entry : entries_) {
+      if (entry->given != nullptr) continue;
       entry->filled.undo();
       entry->is_filled.store(false, std::memory_order_relaxed);
     }
@@ -50,6 +58,7 @@ class PackedConstants final : public CachedConstants {
     Once filled{LockRow::packed_constants};
     std::atomic<bool> is_filled = false;
     std::unique_ptr<HostBlock> memory;
+    void* given = nullptr;
   };
   std::vector<std::shared_ptr<Entry>> entries_;
 };

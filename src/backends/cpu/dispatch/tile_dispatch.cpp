@@ -65,7 +65,7 @@ char* TileDispatch::packed(size_t index, std::span<void* const> args, char* scra
   if (packing.bytes == 0) return nullptr;
   if (packing.constant >= 0) {
     const auto fill = [&](void* memory) {
-      pack(packing, args, scratch, static_cast<char*>(memory), 0, packing.count - 1, team.while_others_wait());
+      pack_whole(index, args, scratch, static_cast<char*>(memory), team.while_others_wait());
     };
     return static_cast<char*>(
         constants->get(static_cast<size_t>(packing.constant), static_cast<size_t>(packing.count) * packing.bytes, fill));

@@ -26,6 +26,8 @@ struct TilePlans {
 };
 
 class TileDispatch {
+  using Packing = TileProgram::Packing;
+
  public:
   TileDispatch(TileProgram program, TilePlans plans);
   TileDispatch(const TileDispatch&) = delete;
@@ -33,11 +35,15 @@ class TileDispatch {
 
   void run(std::span<void* const> args, char* scratch, const Executor& executor, PackedConstants* constants) const;
   size_t scratch_bytes() const { return program_.threads_at + static_cast<size_t>(program_.slots) * program_.thread_bytes; }
+  // Weights that are packed once, number `packing` of the program.
+  void pack_whole(size_t packing, std::span<void* const> args, char* scratch, char* packed, const Executor& team) const {
+    const Packing& of = program_.packings[packing];
+    pack(of, args, scratch, packed, 0, of.count - 1, team);
+  }
   const TileProgram& program() const { return program_; }
   const TilePlans& plans() const { return plans_; }
 
  private:
-  using Packing = TileProgram::Packing;
   using Sum = TileProgram::Sum;
 
   const Primitive& primitive_of(const Packing& packing) const;

@@ -33,6 +33,8 @@ std::string digest_of(std::string_view rest) {
 
 }  // namespace
 
+std::string digest_of_packed(std::string_view packed) { return sha256_hex(packed); }
+
 std::string program_file(std::string_view description, std::string_view image) {
   const size_t image_at = whole_pages(kDescriptionAt + description.size());
   std::string rest;

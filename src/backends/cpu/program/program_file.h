@@ -24,7 +24,7 @@
 
 namespace lamina::cpu {
 
-inline constexpr uint32_t kProgramVersion = 1;
+inline constexpr uint32_t kProgramVersion = 2;
 // The alignment of an image in the file: the size of a page, or of the largest usual ones.
 inline constexpr size_t kImageAlignment = size_t{16} << 10;
 
@@ -43,19 +43,35 @@ struct ProgramHead {
     }
   };
 
+  // Weights that a partition packs once, in the file's packed weights for this instruction set.
+  struct Packed {
+    size_t variant = 0, partition = 0, constant = 0;
+    size_t offset = 0, bytes = 0;
+
+    template <typename Self, typename Visit>
+    static void for_each_field(Self& self, const Visit& visit) {
+      visit(self.variant), visit(self.partition), visit(self.constant), visit(self.offset), visit(self.bytes);
+    }
+  };
+
   std::string writer;        // lamina's version, for messages
   std::string architecture;  // "x86-64"
   std::string isa;           // as LAMINA_MAX_ISA names it
   int threads = 1;           // the most that run it
   std::vector<Function> functions;
   ExportedModel model;
+  std::vector<Packed> packed;  // empty: the first run packs
+  std::string packed_digest;   // SHA-256 of the packed weights, 64 digits
 
   template <typename Self, typename Visit>
   static void for_each_field(Self& self, const Visit& visit) {
     visit(self.writer), visit(self.architecture), visit(self.isa), visit(self.threads), visit(self.functions);
-    visit(self.model);
+    visit(self.model), visit(self.packed), visit(self.packed_digest);
   }
 };
+
+// For ProgramHead::packed_digest.
+std::string digest_of_packed(std::string_view packed);
 
 std::string program_file(std::string_view description, std::string_view image);
 
