@@ -13,12 +13,12 @@ def random(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
-def norm_and_product(rows=None):
-    """x [rows, 16] -> LayerNorm -> MatMul with weights [16, 8]"""
+def norm_and_product(rows=None, columns=8):
+    """x [rows, 16] -> LayerNorm -> MatMul with weights [16, columns]"""
     g = lamina.Graph()
-    x, gamma, weights = g.input((rows, 16)), g.input((16,), constant=True), g.input((16, 8), constant=True)
+    x, gamma, weights = g.input((rows, 16)), g.input((16,), constant=True), g.input((16, columns), constant=True)
     y = g.op("MatMul", [g.op("LayerNorm", [x, gamma, g.input((16,), constant=True)], keep_stats=False), weights])
-    return g, x, y, {1: random(16), 2: random(16, 8), 3: random(16)}
+    return g, x, y, {1: random(16), 2: random(16, columns), 3: random(16)}
 
 
 def saved(tmp_path, *arguments, **options):
@@ -75,13 +75,13 @@ def test_types_that_numpy_lacks_are_raw_bits(tmp_path):
 
 
 def test_packed_weights_are_in_the_file_if_asked(tmp_path):
-    g, _, _, weights = norm_and_product(40)
+    g, _, _, weights = norm_and_product(40, 32)
     plain, packed = tmp_path / "plain.lamina", tmp_path / "packed.lamina"
     lamina.export(g, plain, weights=weights)
     lamina.export(g, packed, weights=weights, packed=True)
     model = lamina.load(packed, verify_weights=True)
     with zipfile.ZipFile(packed) as file:
-        assert file.getinfo(f"packed/{model.isa}").file_size >= 16 * 8 * 4
+        assert file.getinfo(f"packed/{model.isa}").file_size >= 16 * 32 * 4
     x = random(40, 16)
     np.testing.assert_array_equal(model(x), lamina.load(plain)(x))
 
