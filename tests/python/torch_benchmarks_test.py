@@ -25,3 +25,10 @@ def test_coverage_goes_on_where_it_stopped(tmp_path):
     assert re.search(r"^highway +train +100.00% +100.00%", done.stdout, re.MULTILINE), done.stdout
     again = subprocess.run(command, capture_output=True, text=True)
     assert not re.search("^highway", again.stdout, re.MULTILINE) and "all: 1 models, 100.00%" in again.stdout, again.stdout
+
+
+def test_exported_models_have_the_results_of_torch():
+    done = subprocess.run([sys.executable, BENCHMARKS / "exported_models.py", "--smoke"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = re.findall(r"^lamina.* (\S+)$", done.stdout, re.MULTILINE)
+    assert len(rows) == 6 and all(float(apart) < 1e-5 for apart in rows), done.stdout
