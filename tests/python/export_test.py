@@ -265,6 +265,19 @@ def test_exported_program_with_open_batch_is_exported_for_ranges(tmp_path, block
         saved(tmp_path, program, shapes={"tokens": (2, 6)})
 
 
+def test_ops_that_torch_exports_whole_are_decomposed(tmp_path):
+    def chosen(x, mask):
+        torch.ops.aten._assert_tensor_metadata(x * 2, None, None, torch.float32)
+        y = torch.where(mask, 0.5, torch.where(mask, x, 2.0)) + torch.where(mask, 1.0, 0.0)
+        return torch.nn.functional.interpolate(torch.max(y, x), scale_factor=2.0, mode="bilinear")
+
+    class Module(torch.nn.Module):
+        forward = staticmethod(chosen)
+
+    inputs = torch.randn(1, 2, 4, 4), torch.rand(1, 2, 4, 4) > 0.5
+    torch.testing.assert_close(saved(tmp_path, Module(), example_inputs=inputs)(*inputs), chosen(*inputs))
+
+
 def test_everything_that_cannot_be_exported_is_named_at_once(tmp_path):
     class Refused(torch.nn.Module):
         def __init__(self):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional, Sequence
 
 import torch
+from torch._export.utils import _collect_all_valid_cia_ops, _get_decomp_for_cia
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 from torch.fx import GraphModule, Node
@@ -26,11 +27,20 @@ def maker_of(model: Any, weights: dict, example_inputs: Optional[Sequence[Any]])
     if isinstance(model, ExportedProgram):
         if example_inputs is not None:
             raise Error("export: example_inputs are given, allowed are they with a torch.nn.Module")
-        decomposed = model.run_decompositions(dict(decompositions()))
+        decomposed = model.run_decompositions(_decompositions())
         return lambda shapes: _variant(decomposed, shapes)
     if example_inputs is None:
         raise Error("export: a torch.nn.Module is given, allowed is one with example_inputs")
     return lambda shapes: _module_variant(model, example_inputs, shapes)
+
+
+def _decompositions() -> dict:
+    """Those of torch.compile's backend, and of composite ops, which torch.compile decomposes by itself and torch.export keeps."""
+    made = dict(decompositions())
+    for op in _collect_all_valid_cia_ops():
+        if str(op).removeprefix("aten.") not in TABLE:
+            made.setdefault(op, _get_decomp_for_cia(op))
+    return made
 
 
 def _module_variant(module: torch.nn.Module, example_inputs: Sequence[Any], shapes: dict) -> Variant:
@@ -43,7 +53,7 @@ def _module_variant(module: torch.nn.Module, example_inputs: Sequence[Any], shap
     arguments = ((), given) if isinstance(example_inputs, dict) else (tuple(given.values()), None)
     with torch.no_grad():
         program = torch.export.export(module, *arguments, strict=False)
-    return _variant(program.run_decompositions(dict(decompositions())), {})
+    return _variant(program.run_decompositions(_decompositions()), {})
 
 
 def _names_of(module: torch.nn.Module) -> list:
@@ -159,6 +169,10 @@ class WholeLowering(Lowering):
                 value = node.meta["val"]
                 self.inputs[node.name] = self.inner[node] = LogicalTensor(self._take_id(), dtype_of(value), tuple(value.shape))
         super()._lower_all()
+
+    def _connect_foreign(self) -> None:
+        """PyTorch runs nothing: other nodes are refused, or they are checks of shapes and types."""
+        self._mark_outputs(next(node for node in self.module.graph.nodes if node.op == "output"))
 
     def _mark_outputs(self, output: Node) -> None:
         for node in output.args[0]:
