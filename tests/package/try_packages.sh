@@ -2,7 +2,8 @@
 # Tries lamina's Debian packages in a bare root (scripts/clean-room --packages), as root. $1 is the step:
 #   everything   installs all packages in DIR, uses each, leaves a program and a model in DIR/made, and removes the packages
 #   runtime      installs the runtime's package alone, and runs that program and model
-# $2 is DIR, the folder with the packages.
+# $2 is DIR, the folder with the packages. In /models there may be models, and the digests of their results, which the runtime
+# alone must have too.
 set -eu
 step=$1 dir=$2
 export DEBIAN_FRONTEND=noninteractive
@@ -15,7 +16,7 @@ install() { apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
 remove() {
   # shellcheck disable=SC2046
   apt-get purge -y -qq $(dpkg-query -W -f '${Package}\n' '*lamina*') >/dev/null
-  left=$(find / -xdev -path "$dir" -prune -o -path /lamina -prune -o -path /proc -prune -o -name '*lamina*' -print)
+  left=$(find / -xdev -path "$dir" -prune -o -path /models -prune -o -path /lamina -prune -o -path /proc -prune -o -name '*lamina*' -print)
   [ -z "$left" ] || fail "after removal there is still: $left"
   say "removed, and nothing is left"
 }
@@ -35,6 +36,8 @@ everything() {
   cmake -S $examples/runtime -B /tmp/runtime >/dev/null && cmake --build /tmp/runtime
   cp /tmp/runtime/run_model "$dir/made"
   "$dir/made/run_model" "$dir/made/model.lamina" | tee "$dir/made/expected"
+  # shellcheck disable=SC2046
+  g++ -std=c++20 -O2 "$dir/programs/result_digest.cpp" $(pkg-config --cflags --libs lamina-runtime) -o "$dir/made/result_digest"
   say "the server, under load"
   cmake -S $examples/serve -B /tmp/serve >/dev/null && cmake --build /tmp/serve
   python3 -B $examples/serve/make_model.py /tmp/serve/model
@@ -56,6 +59,12 @@ print("lamina", lamina.__version__, "of Python normalised", y.shape, "and ran a 
   remove
 }
 
+run_models() {
+  "$dir/made/result_digest" --times /models/*.lamina >"$dir/made/digests"
+  cmp "$dir/made/digests" /models/expected.txt || fail "results of models have other bits"
+  say "$(wc -l <"$dir/made/digests") results of $(find /models -name '*.lamina' | wc -l) models have the expected bits"
+}
+
 runtime() {
   for program in g++ c++ cc python3 lamina; do
     if command -v $program >/dev/null; then fail "$program is there before anything is installed"; fi
@@ -67,6 +76,7 @@ runtime() {
   done
   "$dir/made/run_model" "$dir/made/model.lamina" | tee "$dir/made/seen"
   [ "$(grep outputs: "$dir/made/seen")" = "$(grep outputs: "$dir/made/expected")" ] || fail "the results differ"
+  if [ -d /models ]; then run_models; fi
   say "$(dpkg-query -W -f '${Package} ${Version}, ${Installed-Size} KB installed' 'liblamina-runtime*')"
   remove
 }
