@@ -265,6 +265,20 @@ def test_exported_program_with_open_batch_is_exported_for_ranges(tmp_path, block
         saved(tmp_path, program, shapes={"tokens": (2, 6)})
 
 
+def test_ports_have_the_names_of_the_program(tmp_path):
+    class Named(torch.nn.Module):
+        def forward(self, input):  # a name of Python's own
+            return torch.nn.functional.silu(input), torch.relu_(input + 1)
+
+    inputs = (torch.randn(2, 3),)
+    program = torch.export.export(Named(), inputs)
+    model = saved(tmp_path, program)
+    assert [port.name for port in model.inputs] == ["input"]
+    assert [port.name for port in model.outputs] == list(program.graph_signature.user_outputs)
+    for made, expected in zip(model(*inputs), Named()(*inputs)):
+        torch.testing.assert_close(made, expected)
+
+
 def test_ops_that_torch_exports_whole_are_decomposed(tmp_path):
     def chosen(x, mask):
         torch.ops.aten._assert_tensor_metadata(x * 2, None, None, torch.float32)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Callable, Optional, Sequence
 
 import torch
-from torch._export.utils import _collect_all_valid_cia_ops, _get_decomp_for_cia
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 from torch.fx import GraphModule, Node
@@ -13,7 +12,8 @@ from torch.fx import GraphModule, Node
 from lamina._core import LogicalTensor
 from lamina._errors import Error
 from lamina.exporting import Variant
-from lamina.torch.backend import decompositions, rewrite, with_sizes
+from lamina.torch.backend import rewrite, with_sizes
+from lamina.torch.decomposed import Decomposed, decomposed
 from lamina.torch.lowering import Lowering
 from lamina.torch.nodes import Refused, dtype_of, name_of
 from lamina.torch.table import TABLE
@@ -27,20 +27,11 @@ def maker_of(model: Any, weights: dict, example_inputs: Optional[Sequence[Any]])
     if isinstance(model, ExportedProgram):
         if example_inputs is not None:
             raise Error("export: example_inputs are given, allowed are they with a torch.nn.Module")
-        decomposed = model.run_decompositions(_decompositions())
-        return lambda shapes: _variant(decomposed, shapes)
+        found = decomposed(model)
+        return lambda shapes: _variant(found, shapes)
     if example_inputs is None:
         raise Error("export: a torch.nn.Module is given, allowed is one with example_inputs")
     return lambda shapes: _module_variant(model, example_inputs, shapes)
-
-
-def _decompositions() -> dict:
-    """Those of torch.compile's backend, and of composite ops, which torch.compile decomposes by itself and torch.export keeps."""
-    made = dict(decompositions())
-    for op in _collect_all_valid_cia_ops():
-        if str(op).removeprefix("aten.") not in TABLE:
-            made.setdefault(op, _get_decomp_for_cia(op))
-    return made
 
 
 def _module_variant(module: torch.nn.Module, example_inputs: Sequence[Any], shapes: dict) -> Variant:
@@ -53,7 +44,7 @@ def _module_variant(module: torch.nn.Module, example_inputs: Sequence[Any], shap
     arguments = ((), given) if isinstance(example_inputs, dict) else (tuple(given.values()), None)
     with torch.no_grad():
         program = torch.export.export(module, *arguments, strict=False)
-    return _variant(program.run_decompositions(_decompositions()), {})
+    return _variant(decomposed(program), {})
 
 
 def _names_of(module: torch.nn.Module) -> list:
@@ -66,22 +57,22 @@ def _example(dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
     return torch.zeros(tuple(shape), dtype=dtype)
 
 
-def _variant(program: ExportedProgram, shapes: dict) -> Variant:
+def _variant(model: Decomposed, shapes: dict) -> Variant:
+    program = model.program
     inputs, outputs = program.graph_signature.input_specs, program.graph_signature.output_specs
     values = {spec.arg.name: _value_of(program, spec) for spec in inputs if spec.kind is not InputKind.USER_INPUT}
-    module = _of_shapes(program, inputs, values, shapes)
+    module = _of_shapes(model.module, inputs, values, shapes)
     rewrite(module)
     refused = [f"the model writes {spec.target!r}" for spec in outputs if spec.kind is not OutputKind.USER_OUTPUT]
     lowering = WholeLowering(module, {name: value for name, value in values.items() if isinstance(value, torch.Tensor)})
     refused += [f"node {node.name!r} ({name_of(node)}): {why}" for node, why in lowering.reasons.items() if _is_needed(node)]
-    names = [spec.arg.name for spec in outputs if spec.kind is OutputKind.USER_OUTPUT and isinstance(spec.arg, TensorArgument)]
-    refused += [f"output {name!r} is {why}" for name, why in zip(names, lowering.faults_of_results()) if why]
+    refused += [f"output {name!r} is {why}" for name, why in zip(model.names, lowering.faults_of_results()) if why]
     if refused:
         raise Error("export: " + "; ".join(refused), "unimplemented")
     lowering.graph.finalize()
     read = {tensor.id for tensor in lowering.graph.border()[0]}
     ports = [(tensor.id, name) for name, tensor in lowering.inputs.items() if tensor.id in read]
-    return Variant(lowering.graph, ports, list(zip((tensor.id for tensor in lowering.results), names)),
+    return Variant(lowering.graph, ports, list(zip((tensor.id for tensor in lowering.results), model.names)),
                    {key: array for key, array in lowering.weights().items() if key in read})
 
 
@@ -97,9 +88,9 @@ def _is_needed(node: Node) -> bool:
     return bool(node.users) or isinstance(node.meta.get("val"), (torch.Tensor, list, tuple))
 
 
-def _of_shapes(program: ExportedProgram, specs: Sequence[InputSpec], values: dict, shapes: dict) -> GraphModule:
+def _of_shapes(module: GraphModule, specs: Sequence[InputSpec], values: dict, shapes: dict) -> GraphModule:
     """The program's module with numbers for all sizes."""
-    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    nodes = {node.target: node for node in module.graph.nodes if node.op == "placeholder"}
     users = [spec.arg.name for spec in specs if spec.kind is InputKind.USER_INPUT and isinstance(spec.arg, TensorArgument)]
     for name in shapes:
         if name not in users:
@@ -115,10 +106,10 @@ def _of_shapes(program: ExportedProgram, specs: Sequence[InputSpec], values: dic
             raise Error(f"export: input {spec.arg.name!r} is a number, allowed are tensors", "unimplemented")
         inputs.append(value)
     if is_open:
-        return with_sizes(program.graph_module, inputs)
+        return with_sizes(module, inputs)
     copy = torch.fx.Graph()
-    copy.output(copy.graph_copy(program.graph, {}))
-    return GraphModule(program.graph_module, copy)
+    copy.output(copy.graph_copy(module.graph, {}))
+    return GraphModule(module, copy)
 
 
 def _shape_of(name: str, fake: torch.Tensor, given: Optional[Sequence[int]]) -> tuple:
@@ -163,11 +154,11 @@ class WholeLowering(Lowering):
 
     def _lower_all(self) -> None:
         for node in self.module.graph.nodes:
-            if node.op == "placeholder" and node.name in self._values:
-                self.constants[node] = self._values[node.name]
+            if node.op == "placeholder" and node.target in self._values:
+                self.constants[node] = self._values[node.target]
             elif node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor):
                 value = node.meta["val"]
-                self.inputs[node.name] = self.inner[node] = LogicalTensor(self._take_id(), dtype_of(value), tuple(value.shape))
+                self.inputs[node.target] = self.inner[node] = LogicalTensor(self._take_id(), dtype_of(value), tuple(value.shape))
         super()._lower_all()
 
     def _connect_foreign(self) -> None:
