@@ -149,6 +149,27 @@ def test_grouped_mm(dtype, bound, across):
     carried(lambda x, w, o: torch._grouped_mm(x, w, offs=o), x, weights, ends, bound=bound)
 
 
+@pytest.mark.parametrize("dtype, bound", [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
+def test_gradients_of_grouped_mm(dtype, bound):
+    ends = torch.tensor([7, 7, 33, 48], dtype=torch.int32)
+
+    def by_groups(x, w):
+        return torch.cat([x[begin:end] @ w[i] for i, (begin, end) in enumerate(zip([0, *ends.tolist()], ends.tolist()))])
+
+    def gradients(function):
+        torch.manual_seed(0)
+        x, w = torch.randn(48, 32).to(dtype).requires_grad_(), torch.randn(4, 32, 16).to(dtype).requires_grad_()
+        made = function(x, w)
+        return torch.autograd.grad(made, (x, w), torch.randn(made.shape).to(dtype))
+
+    reports = []
+    step = torch.compile(lambda x, w: torch._grouped_mm(x, w, offs=ends), backend="lamina", options={"reports": reports})
+    for one, other in zip(gradients(step), gradients(by_groups), strict=True):
+        torch.testing.assert_close(one, other, rtol=bound, atol=bound)
+    left = [(node.op, node.reason) for report in reports for node in report.left()]
+    assert not left and len(reports) == 2, left
+
+
 def blocks(transformers):
     from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3MoE
     from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock
@@ -174,3 +195,17 @@ def test_a_mixture_of_experts(name, experts, dtype, bound):
     block = block.to(dtype)
     with torch.no_grad():
         carried(lambda x: block(x), torch.randn(2, 7, 64).to(dtype), bound=bound)
+    if experts == "grouped_mm" and dtype is torch.float32:
+        expect_gradients(block, torch.randn(2, 7, 64), bound)
+
+
+def expect_gradients(block, x, bound):
+    """Of all parameters, carried whole."""
+    torch._dynamo.reset()
+    reports, wanted = [], list(block.parameters())
+    compiled = torch.compile(lambda x: block(x), backend="lamina", options={"reports": reports})
+    ours, eager = (torch.autograd.grad(function(x).square().sum(), wanted, allow_unused=True) for function in (compiled, block))
+    for one, other in zip(ours, eager, strict=True):
+        if other is not None:
+            torch.testing.assert_close(one, other, rtol=bound, atol=bound * other.abs().max().item())
+    assert not [(node.op, node.reason) for report in reports for node in report.left() if node.floating]

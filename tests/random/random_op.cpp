@@ -203,12 +203,15 @@ Dims filter_of(const Attributes& attributes, const Dims& shape, Rng& rng) {
   return filter;
 }
 
-// Of a product of groups of rows. The number of groups follows from the columns of src, so that both ports agree.
+// Of a product of groups of rows, or of columns. The number of groups follows from the columns of src, so that both ports
+// agree.
 Dims of_groups(const PortSpec& port, const Attributes& attributes, const Dims& shape, Rng& rng) {
-  const int64_t groups = 1 + shape[1] % 4, k = shape[1];
+  const int64_t groups = 1 + shape[1] % 4, k = shape[truth(attributes, "transpose_a") ? 0 : 1];
   if (port.name == "offsets") return {groups};
   const int64_t n = rng.one_in(2) ? around_a_tail(rng) : rng.from(1, 9);
-  return truth(attributes, "transpose_b") ? Dims{groups, n, k} : Dims{groups, k, n};
+  Dims weights = truth(attributes, "transpose_b") ? Dims{n, k} : Dims{k, n};
+  if (rng.one_in(2)) weights.insert(weights.begin(), groups);
+  return weights;
 }
 
 Dims of_library(const OpSchema& schema, const PortSpec& port, const Attributes& attributes, const Dims& shape, Rng& rng) {

@@ -103,6 +103,17 @@ TEST(EveryOp, ResamplingsOfEveryMode) {
   }
 }
 
+TEST(EveryOp, SumsOfGroups) {
+  for (const DataType dtype : {f32, bf16}) {
+    SCOPED_TRACE(name_of(dtype));
+    GraphBuilder g;
+    const auto ends = [&g] { return g.input(DataType::s32, {3}); };
+    g.op(OpKind::GroupedMatMul, {g.input(dtype, {7, 40}), g.input(dtype, {40, 20}), ends()});
+    g.op(OpKind::GroupedMatMul, {g.input(dtype, {40, 7}), g.input(dtype, {3, 40, 20}), ends()}, {{"transpose_a", true}});
+    expect_same_bits(g.finish());
+  }
+}
+
 TEST(EveryOp, SumsOverNothingAndNothing) {
   for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{3, 0, 4}, {0, 5, 4}, {3, 5, 0}}) {
     SCOPED_TRACE(join(m, " ", k, " ", n));

@@ -1,6 +1,6 @@
 // MatMul with NumPy's rules. A 1-D side gains an axis that the result drops. The dims before the last two broadcast. The
 // transposes swap the last two axes and do not affect a 1-D side. The bias broadcasts to dst. GroupedMatMul multiplies each
-// group of rows by its own matrix.
+// group of rows by its own matrix, or each group of columns by the same rows of one.
 #include <algorithm>
 #include <array>
 
@@ -97,21 +97,44 @@ void matmul(const OpRun& run) {
                               [&](const auto& at) { dst[at[0]] += (*bias)[at[1]]; });
 }
 
-void grouped_matmul(const OpRun& run) {
-  const Tensor &src = run.in("src"), &offsets = run.in("offsets");
-  const Side left = side_of(src, false, true), right = side_of(run.in("weights"), run.attribute<bool>("transpose_b"), false);
-  double* const dst = run.out("dst").values.data();
+// The groups that check_group_end allows, of `extent` entries: calls visit(group, first, count).
+template <typename Visit>
+void for_each_group(const OpRun& run, int64_t extent, const Visit& visit) {
+  const Tensor& offsets = run.in("offsets");
   int64_t first = 0;
   for (int64_t group = 0; group < offsets.size(); ++group) {
     const auto end = static_cast<int64_t>(offsets[group]);
-    check_group_end(run.op(), group, end, left.rows);
-    const int64_t rows = std::max<int64_t>(end - first, 0);
-    Side part{rows, left.columns, {}, left.values + first * left.columns};
-    const int64_t matrix = group * right.rows * right.columns;
-    parallel_for((rows + kTileRows - 1) / kTileRows, kTileRows * left.columns * right.columns,
-                 [&](int64_t tile) { multiply_tile(part, 0, right, matrix, tile * kTileRows, dst + first * right.columns); });
-    first += rows;
+    check_group_end(run.op(), group, end, extent);
+    const int64_t count = std::max<int64_t>(end - first, 0);
+    visit(group, first, count);
+    first += count;
   }
+}
+
+void multiply_group(const Side& left, const Side& right, int64_t matrix, double* dst) {
+  parallel_for((left.rows + kTileRows - 1) / kTileRows, kTileRows * left.columns * right.columns,
+               [&](int64_t tile) { multiply_tile(left, 0, right, matrix, tile * kTileRows, dst); });
+}
+
+void grouped_matmul(const OpRun& run) {
+  const Side left = side_of(run.in("src"), run.attribute<bool>("transpose_a"), true);
+  const Side right = side_of(run.in("weights"), run.attribute<bool>("transpose_b"), false);
+  double* const dst = run.out("dst").values.data();
+  if (run.in("weights").shape.size() == 3) {
+    for_each_group(run, left.rows, [&](int64_t group, int64_t first, int64_t rows) {
+      const Side part{rows, left.columns, {}, left.row(0, first)};
+      multiply_group(part, right, group * right.rows * right.columns, dst + first * right.columns);
+    });
+    return;
+  }
+  for_each_group(run, left.columns, [&](int64_t group, int64_t first, int64_t count) {
+    Side part{left.rows, count, {}};
+    part.copy.resize(static_cast<size_t>(left.rows * count));
+    for (int64_t i = 0; i < left.rows; ++i)
+      std::copy_n(left.row(0, i) + first, count, part.copy.begin() + static_cast<std::ptrdiff_t>(i * count));
+    part.values = part.copy.data();
+    multiply_group(part, right, first * right.columns, dst + group * left.rows * right.columns);
+  });
 }
 
 }  // namespace

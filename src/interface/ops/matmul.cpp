@@ -80,27 +80,35 @@ namespace {
 
 ShapeMap grouped_matmul_shapes(const OpView& view) {
   const Dims &src = view.shape("src"), &weights = view.shape("weights"), &offsets = view.shape("offsets");
-  const auto require_rank = [&view](const char* name, const Dims& shape, size_t rank) {
-    if (shape.size() != rank) view.fail_shape(join("input ", name, " has shape ", describe(shape), ", allowed is rank ", rank));
+  const auto require_rank = [&view](const char* name, const Dims& shape, size_t least, size_t most) {
+    if (shape.size() >= least && shape.size() <= most) return;
+    view.fail_shape(join("input ", name, " has shape ", describe(shape), ", allowed is rank ", least,
+                         most > least ? join(" or ", most) : std::string()));
   };
-  require_rank("src", src, 2);
-  require_rank("weights", weights, 3);
-  require_rank("offsets", offsets, 1);
-  const bool transposes = view.attribute<bool>("transpose_b");
-  const int64_t k = weights[transposes ? 2 : 1], n = weights[transposes ? 1 : 2];
-  if (!dims_agree(src[1], k))
-    view.fail_shape(join("src ", describe(src), " has ", src[1], " columns and the matrices of weights ", describe(weights),
-                         " have ", k, " rows, allowed is equal numbers"));
+  require_rank("src", src, 2, 2);
+  require_rank("weights", weights, 2, 3);
+  require_rank("offsets", offsets, 1, 1);
+  const bool transposes_src = view.attribute<bool>("transpose_a"), transposes = view.attribute<bool>("transpose_b");
+  const int64_t m = src[transposes_src ? 1 : 0], of_src = src[transposes_src ? 0 : 1];
+  const int64_t k = weights[weights.size() - (transposes ? 1 : 2)], n = weights[weights.size() - (transposes ? 2 : 1)];
+  if (!dims_agree(of_src, k))
+    view.fail_shape(join("src ", describe(src), " has ", of_src, transposes_src ? " rows" : " columns",
+                         " and the matrices of weights ", describe(weights), " have ", k, transposes ? " columns" : " rows",
+                         ", allowed is equal numbers"));
+  if (weights.size() == 2) return {{"dst", {offsets[0], m, n}}};
   if (!dims_agree(offsets[0], weights[0]))
     view.fail_shape(
         join("offsets has ", offsets[0], " entries and weights ", weights[0], " matrices, allowed is equal numbers"));
-  return {{"dst", {src[0], n}}};
+  return {{"dst", {m, n}}};
 }
 
-std::optional<Domain> up_to_rows(const OpView& view, const LogicalTensor&) {
-  const Dims* src = known_shape(view, "src");
-  if (src == nullptr || src->size() != 2 || src->front() == kUnknownDim) return std::nullopt;
-  return needs(0, static_cast<double>(src->front()));
+// Groups are of rows or, if there is one matrix of weights, of the columns of src.
+std::optional<Domain> up_to_grouped(const OpView& view, const LogicalTensor&) {
+  const Dims *src = known_shape(view, "src"), *weights = known_shape(view, "weights");
+  if (src == nullptr || weights == nullptr || src->size() != 2) return std::nullopt;
+  const int64_t extent = (*src)[(weights->size() == 2) != view.attribute<bool>("transpose_a") ? 1 : 0];
+  if (extent == kUnknownDim) return std::nullopt;
+  return needs(0, static_cast<double>(extent));
 }
 
 }  // namespace
@@ -111,15 +119,18 @@ LAMINA_SCHEMA(GroupedMatMul) {
       .kind = OpKind::GroupedMatMul,
       .op_class = OpClass::library,
       .formula =
-          "dst[i, :] = src[i, :] x weights[g] for the first group g with i < offsets[g]; 0 for the rows after the last group",
-      .source = "torch.nn.functional.grouped_mm; the matrices of a mixture of experts",
-      .inputs = {port("src", "T", "[M, K]"), within(suits(-1, 1), port("weights", "T", "[G, K, N]")),
-                 within({"0 to the rows of src", up_to_rows},
+          "dst[i, :] = src[i, :] x weights[g] for the first group g with i < offsets[g]; 0 for the rows after the last group. "
+          "With one matrix of weights: dst[g] = src[:, i..j] x weights[i..j, :] where i..j are the columns of group g",
+      .source = "torch.nn.functional.grouped_mm; the matrices of a mixture of experts and their gradients",
+      .inputs = {port("src", "T", "[M, K]"), within(suits(-1, 1), port("weights", "T", "[G, K, N], or [K, N]")),
+                 within({"0 to the extent that is grouped", up_to_grouped},
                         port("offsets", "I",
-                             "[G], ascending: where each group of rows ends, 0 to M; the execution reports an error "
-                             "for any other value. A group that ends before an earlier one is empty"))},
-      .outputs = {port("dst", "T1", "[M, N]")},
-      .attributes = {flag("transpose_b", false, "true: the matrices of weights are [N, K]")},
+                             "[G], ascending: where each group of rows (of columns, with one matrix of weights) ends, 0 to M "
+                             "(K); the execution reports an error for any other value. A group that ends before an earlier "
+                             "one is empty"))},
+      .outputs = {port("dst", "T1", "[M, N], or [G, M, N] with one matrix of weights")},
+      .attributes = {flag("transpose_a", false, "true: src is [K, M]"),
+                     flag("transpose_b", false, "true: the matrices of weights are [N, K]")},
       .types = {{"T", floats_and_f64()}, {"T1", floats_and_f64()}, {"I", {DataType::s32, DataType::s64}}},
       .check_types = all_of({f64_stays_alone({"T", "T1"}), equal_or_f32("T1", "T")}),
       .type_rule_text = "dst has the type of src, or f32; f64 with f64 only",

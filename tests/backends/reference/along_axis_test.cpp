@@ -74,6 +74,13 @@ TEST(ReferenceGroupedMatMul, MultipliesEachGroupByItsMatrix) {
   EXPECT_THAT(op.attr("transpose_b", true).result(), ElementsAre(1, 2, 4, 30, 6, 50));
 }
 
+// Three columns of src by three rows of weights: the first, then the other two, then none.
+TEST(ReferenceGroupedMatMul, MultipliesGroupsOfColumns) {
+  OpCase op(OpKind::GroupedMatMul);
+  op.input({2, 3}, {1, 2, 3, 4, 5, 6}).input({3, 1}, {1, 10, 100}).input({3}, {1, 3, 3}, s32);
+  EXPECT_THAT(op.result(), ElementsAre(1, 4, 320, 650, 0, 0));
+}
+
 TEST(ReferenceGroupedMatMul, RowsAfterTheLastGroupAreZero) {
   OpCase op(OpKind::GroupedMatMul);
   op.input({3, 1}, {1, 2, 3}).input({3, 1, 1}, {10, 100, 1000}).input({3}, {1, 0, 2}, s64);

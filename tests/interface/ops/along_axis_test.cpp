@@ -62,10 +62,17 @@ TEST(GroupedMatMulSchema, HasTheRowsOfSrcAndTheColumnsOfWeights) {
   EXPECT_EQ(shapes_of(grouped({kUnknownDim, 4}, {3, 4, 6}, {kUnknownDim})).at("dst"), (Dims{kUnknownDim, 6}));
 }
 
+TEST(GroupedMatMulSchema, HasAMatrixForEachGroupOfColumns) {
+  EXPECT_EQ(shapes_of(grouped({10, 4}, {4, 6}, {3})).at("dst"), (Dims{3, 10, 6}));
+  EXPECT_EQ(shapes_of(grouped({4, 10}, {6, 4}, {3}, true).attr("transpose_a", true)).at("dst"), (Dims{3, 10, 6}));
+}
+
 TEST(GroupedMatMulSchema, NamesShapesThatDoNotFit) {
   EXPECT_THAT(error_of(grouped({10, 5}, {3, 4, 6}, {3})), HasSubstr("has 5 columns"));
   EXPECT_THAT(error_of(grouped({10, 4}, {3, 4, 6}, {2})), HasSubstr("offsets has 2 entries and weights 3 matrices"));
-  EXPECT_THAT(error_of(grouped({10, 4}, {4, 6}, {3})), HasSubstr("input weights has shape [4, 6], allowed is rank 3"));
+  EXPECT_THAT(error_of(grouped({10, 4}, {6}, {3})), HasSubstr("input weights has shape [6], allowed is rank 2 or 3"));
+  EXPECT_THAT(error_of(grouped({10, 5}, {4, 6}, {3})), HasSubstr("has 5 columns"));
+  EXPECT_THAT(error_of(grouped({10, 4}, {3, 4, 6}, {3}).attr("transpose_a", true)), HasSubstr("has 10 rows"));
   EXPECT_THAT(error_of(grouped({10, 4}, {3, 4, 6}, {3}, false, bf16, f64)), HasSubstr("f64"));
   EXPECT_EQ(error_of(grouped({10, 4}, {3, 4, 6}, {3}, false, bf16, f32)), "");
 }

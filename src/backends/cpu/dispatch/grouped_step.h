@@ -21,7 +21,8 @@ namespace lamina::cpu {
 
 class GroupedStep final : public Primitive {
  public:
-  using Parts = std::vector<std::unique_ptr<const ProductDispatch>>;
+  using Part = std::unique_ptr<const ProductDispatch>;
+  using Parts = std::vector<Part>;
   // `place` and `offsets`: the op's input with the ends of the groups. `parts`: of program.part_rows rows each, by one matrix,
   // into contiguous rows.
   GroupedStep(GroupedProgram program, OpPlace place, LogicalTensor offsets, Parts parts, std::string name);

@@ -220,4 +220,12 @@ void check(const GroupedProgram& program) {
           "parts of groups of rows");
 }
 
+void check(const GroupedSumsProgram& program) {
+  const std::vector<int64_t>& parts = program.part_terms;
+  const bool is_in_range = is_in(program.terms, 0, kMostExtent) && bits_of(program.sums) >= 32 && bits_of(program.dtype) >= 8;
+  require(is_in_range && !parts.empty() && parts.front() == 1 && std::is_sorted(parts.begin(), parts.end()) &&
+              parts.back() <= std::max<int64_t>(program.terms, 1),
+          "parts of sums of groups");
+}
+
 }  // namespace lamina::cpu

@@ -29,5 +29,6 @@ void check(const kernel::QuantizedMatrix& matrix, const QuantizedPanel& panel);
 void check(const ConvolutionProgram& program, size_t args);
 void check(const WindowWork& work, size_t args);
 void check(const GroupedProgram& program);
+void check(const GroupedSumsProgram& program);
 
 }  // namespace lamina::cpu

@@ -10,6 +10,7 @@
 #include "backends/cpu/dispatch/dequantized_step.h"
 #include "backends/cpu/dispatch/empty_steps.h"
 #include "backends/cpu/dispatch/grouped_step.h"
+#include "backends/cpu/dispatch/grouped_sums_step.h"
 #include "backends/cpu/dispatch/product_step.h"
 #include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/dispatch/step_kinds.h"
@@ -176,6 +177,7 @@ ProgramRunner::Runner read_runner(ProgramReader& from, size_t args, size_t const
     case StepKind::convolution: return ConvolutionStep::read(from, args);
     case StepKind::windows: return read_windows(from, args);
     case StepKind::grouped: return GroupedStep::read(from, args);
+    case StepKind::grouped_sums: return GroupedSumsStep::read(from, args);
     case StepKind::empty_sums: return read_empty_sums(from, args);
     case StepKind::nothing: return nothing_step();
   }

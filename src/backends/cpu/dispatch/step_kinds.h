@@ -6,7 +6,20 @@
 
 namespace lamina::cpu {
 
-enum class StepKind { kernel, tiled, product, convolution, dequantized, top_k, running, windows, grouped, empty_sums, nothing };
+enum class StepKind {
+  kernel,
+  tiled,
+  product,
+  convolution,
+  dequantized,
+  top_k,
+  running,
+  windows,
+  grouped,
+  grouped_sums,
+  empty_sums,
+  nothing
+};
 template <>
 inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::nothing);
 

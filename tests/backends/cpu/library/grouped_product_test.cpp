@@ -44,6 +44,44 @@ TEST(GroupedProduct, OfEveryTypeAndLayout) {
     expect_right_groups({.ends = {60, 100}, .dtype = dtype, .src_strides = {1, 120}, .weights_strides = {4000, 2, 70}});
 }
 
+// Groups of columns of src, by the same rows of one matrix: dst has a matrix for each group.
+void expect_right_sums(const Case& c, bool transpose_a) {
+  GraphBuilder g;
+  const uint64_t src = g.input(c.dtype, transpose_a ? Dims{c.k, c.m} : Dims{c.m, c.k}, c.src_strides);
+  const uint64_t weights = g.input(c.dtype, c.transpose_b ? Dims{c.n, c.k} : Dims{c.k, c.n}, c.weights_strides);
+  const uint64_t offsets = g.input(c.offsets, {static_cast<int64_t>(c.ends.size())});
+  g.op(OpKind::GroupedMatMul, {src, weights, offsets}, {{"transpose_a", transpose_a}, {"transpose_b", c.transpose_b}}, c.dst);
+  expect_library_matches_reference(g.finish(), c.allowed, {{offsets, indices_of(g.tensor(offsets), c.ends)}});
+}
+
+TEST(GroupedSums, OfEveryTypeAndLayout) {
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true})
+      for (const DataType dtype : {f32, bf16, f16, f64}) {
+        SCOPED_TRACE(name_of(dtype));
+        expect_right_sums({.m = 33, .k = 100, .transpose_b = transpose_b, .dtype = dtype, .dst = dtype}, transpose_a);
+        if (dtype == bf16) expect_right_sums({.m = 7, .k = 100, .transpose_b = transpose_b, .dtype = bf16}, transpose_a);
+      }
+  expect_right_sums({.m = 33, .k = 100, .src_strides = {1, 40}, .weights_strides = {2, 210}, .allowed = 4e-6}, false);
+}
+
+TEST(GroupedSums, OfLongAndEmptyGroups) {
+  expect_right_sums({.m = 5, .k = 3000, .n = 20, .ends = {0, 1, 2600, 2599, 3000}, .allowed = 1e-5}, true);
+  expect_right_sums({.m = 5, .k = 9, .n = 1, .ends = {4}}, true);
+}
+
+TEST(GroupedSums, NamesAGroupThatEndsOutside) {
+  EXPECT_EQ(index_error_of([] { expect_right_sums({.m = 3, .k = 10, .ends = {4, 11}}, false); }),
+            "GroupedMatMul \"op0\": input offsets holds 11 at position [1], allowed is 0..10");
+}
+
+TEST(GroupedProduct, OfATransposedSrc) {
+  GraphBuilder g;
+  const uint64_t src = g.input(f32, {33, 100}), weights = g.input(f32, {2, 33, 50}), offsets = g.input(s32, {2});
+  g.op(OpKind::GroupedMatMul, {src, weights, offsets}, {{"transpose_a", true}}, f32);
+  expect_library_matches_reference(g.finish(), 2e-6, {{offsets, indices_of(g.tensor(offsets), {30, 90})}});
+}
+
 TEST(GroupedProduct, OfAnyNumberOfRows) {
   for (const int64_t m : {1, 2, 3, 17, 64, 65, 200}) {
     SCOPED_TRACE(m);

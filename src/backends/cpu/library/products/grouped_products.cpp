@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/cpu/dispatch/grouped_step.h"
+#include "backends/cpu/dispatch/grouped_sums_step.h"
 #include "backends/cpu/library/products/machine_of.h"
 #include "backends/cpu/library/products/product_runner.h"
 #include "interface/op_schema.h"
@@ -17,21 +18,25 @@ namespace {
 using kernel::Contraction;
 using kernel::MatrixStack;
 
-constexpr int64_t kMostRows = 64;  // of a part: enough to reuse each panel of weights from the cache
+constexpr int64_t kMostRows = 64;     // of a part: enough to reuse each panel of weights from the cache
+constexpr int64_t kMostTerms = 1024;  // of the sums of a part
 
-MatrixStack matrix_of(const LogicalTensor& tensor) {
+MatrixStack matrix_of(const LogicalTensor& tensor, bool transposes = false) {
   const Dims& shape = *tensor.shape;
   const size_t rank = shape.size();
-  return {shape[rank - 2], shape[rank - 1], tensor.strides[rank - 2], tensor.strides[rank - 1], {}, tensor.dtype};
+  MatrixStack matrix{shape[rank - 2], shape[rank - 1], tensor.strides[rank - 2], tensor.strides[rank - 1], {}, tensor.dtype};
+  if (transposes) {
+    std::swap(matrix.rows, matrix.columns);
+    std::swap(matrix.row_stride, matrix.column_stride);
+  }
+  return matrix;
 }
 
+MatrixStack src_of(const kernel::LibraryStep& step) {
+  return matrix_of(step.inputs[0], step.op.attribute<bool>("transpose_a"));
+}
 MatrixStack weights_of(const kernel::LibraryStep& step) {
-  MatrixStack weights = matrix_of(step.inputs[1]);
-  if (step.op.attribute<bool>("transpose_b")) {
-    std::swap(weights.rows, weights.columns);
-    std::swap(weights.row_stride, weights.column_stride);
-  }
-  return weights;
+  return matrix_of(step.inputs[1], step.op.attribute<bool>("transpose_b"));
 }
 
 // The product of `rows` rows by one matrix, into contiguous rows.
@@ -47,10 +52,15 @@ Contraction part_of(int64_t rows, const MatrixStack& src, const MatrixStack& wei
   return contraction;
 }
 
-}  // namespace
+GroupedStep::Part runner_of(const Contraction& part, const Machine& machine, int threads, std::string* described) {
+  auto runner =
+      std::make_unique<const ProductRunner>(part, machine, choose_product_schedule(part, machine, {threads}), threads);
+  *described = describe(runner->schedule());
+  return runner;
+}
 
-std::unique_ptr<const Primitive> grouped_product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  const MatrixStack src = matrix_of(step.inputs[0]), dst = matrix_of(step.outputs[0]), weights = weights_of(step);
+std::unique_ptr<const Primitive> rows_in_groups(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  const MatrixStack src = src_of(step), dst = matrix_of(step.outputs[0]), weights = weights_of(step);
   const Machine machine = machine_of(use);
   GroupedProgram program{.rows = src.rows,
                          .to_next_row = bytes_of(src.dtype, src.row_stride),
@@ -63,16 +73,56 @@ std::unique_ptr<const Primitive> grouped_product(const kernel::LibraryStep& step
   for (int64_t rows = 1; rows < most_rows; rows *= 2) program.part_rows.push_back(rows);
   program.part_rows.push_back(std::max<int64_t>(most_rows, 1));
   GroupedStep::Parts parts;
-  std::string name;
-  for (const int64_t rows : program.part_rows) {
-    const Contraction part = part_of(rows, src, weights, dst.dtype, machine);
-    auto runner = std::make_unique<const ProductRunner>(part, machine, choose_product_schedule(part, machine, {use.threads}),
-                                                        use.threads);
-    name = join("products of groups of rows, up to ", rows, " at once, ", describe(runner->schedule()));
-    parts.push_back(std::move(runner));
-  }
+  std::string schedule;
+  for (const int64_t rows : program.part_rows)
+    parts.push_back(runner_of(part_of(rows, src, weights, dst.dtype, machine), machine, use.threads, &schedule));
+  std::string name = join("products of groups of rows, up to ", program.part_rows.back(), " at once, ", schedule);
   return std::make_unique<const GroupedStep>(std::move(program), place_of(step.op, "input offsets"), step.inputs[2],
                                              std::move(parts), std::move(name));
+}
+
+// `terms` columns of src by as many rows of weights, added to contiguous sums.
+Contraction sums_of(int64_t terms, const MatrixStack& src, const MatrixStack& weights, DataType sums, const Machine& machine) {
+  Contraction part;
+  part.matrices.m = src.rows;
+  part.matrices.n = weights.columns;
+  part.matrices.k = terms;
+  part.matrices.src = {src.rows, terms, src.row_stride, src.column_stride, {}, src.dtype};
+  part.matrices.weights = {terms, weights.columns, weights.row_stride, weights.column_stride, {}, weights.dtype};
+  part.matrices.dst = {src.rows, weights.columns, weights.columns, 1, {}, sums};
+  part.adds = true;
+  part.multiplies_pairs = multiplies_pairs(src.dtype, weights.dtype, machine);
+  return part;
+}
+
+std::unique_ptr<const Primitive> sums_of_groups(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  const MatrixStack src = src_of(step), dst = matrix_of(step.outputs[0]), weights = weights_of(step);
+  const Machine machine = machine_of(use);
+  GroupedSumsProgram program{.terms = src.columns,
+                             .to_next_column = bytes_of(src.dtype, src.column_stride),
+                             .to_next_row = bytes_of(weights.dtype, weights.row_stride),
+                             .sums = dst.dtype == DataType::f64 ? DataType::f64 : DataType::f32,
+                             .dtype = dst.dtype,
+                             .group_stride = step.outputs[0].strides[0],
+                             .row_stride = dst.row_stride,
+                             .column_stride = dst.column_stride,
+                             .part_terms = {}};
+  for (int64_t terms = 1; terms <= std::clamp<int64_t>(src.columns, 1, kMostTerms); terms *= 2)
+    program.part_terms.push_back(terms);
+  GroupedStep::Parts parts;
+  std::string schedule;
+  for (const int64_t terms : program.part_terms)
+    parts.push_back(runner_of(sums_of(terms, src, weights, program.sums, machine), machine, use.threads, &schedule));
+  std::string name = join("sums of products over groups, up to ", program.part_terms.back(), " terms at once, ", schedule);
+  MatrixCopy copy_out = matrix_copy(program.sums, dst.dtype, machine, vector_bits(machine));
+  return std::make_unique<const GroupedSumsStep>(std::move(program), place_of(step.op, "input offsets"), step.inputs[2],
+                                                 std::move(parts), std::move(copy_out), std::move(name));
+}
+
+}  // namespace
+
+std::unique_ptr<const Primitive> grouped_product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  return step.inputs[1].shape->size() == 2 ? sums_of_groups(step, use) : rows_in_groups(step, use);
 }
 
 }  // namespace lamina::cpu

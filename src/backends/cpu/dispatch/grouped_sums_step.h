@@ -1,0 +1,51 @@
+// GroupedMatMul with one matrix of weights as a step: groups of columns of src by the same rows of weights, a sum over the
+// entries of each group. It is computed in parts of 1, 2, 4, ... entries; each part is added to the sums before it, in the
+// order of the entries.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "backends/cpu/dispatch/grouped_step.h"
+#include "backends/cpu/dispatch/matrix_copy.h"
+#include "backends/cpu/dispatch/primitive.h"
+#include "backends/cpu/program/grouped_program.h"
+#include "backends/cpu/program/program_writer.h"
+#include "interface/logical_tensor.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+class GroupedSumsStep final : public Primitive {
+ public:
+  using Parts = GroupedStep::Parts;
+  // `place` and `offsets`: the op's input with the ends of the groups. `parts`: of program.part_terms entries each, added to
+  // contiguous sums. `copy_out`: from sums to dst.
+  GroupedSumsStep(GroupedSumsProgram program, OpPlace place, LogicalTensor offsets, Parts parts, MatrixCopy copy_out,
+                  std::string name);
+  static std::unique_ptr<const GroupedSumsStep> read(ProgramReader& from, size_t args);
+
+  const std::string& name() const override { return name_; }
+  size_t scratch_bytes() const override { return sum_bytes_ + part_bytes_; }
+  void run(std::span<void* const> args, void* scratch, const Executor& executor) const override;
+  void write(ProgramWriter& to) const override;
+
+ private:
+  void add(size_t part, int64_t first, std::span<void* const> args, char* sums, const Executor& executor) const;
+  void store(char* sums, char* group) const;
+  int64_t rows() const { return parts_.front()->matrices().m; }
+  int64_t columns() const { return parts_.front()->matrices().n; }
+
+  const GroupedSumsProgram program_;
+  const OpPlace place_;
+  const LogicalTensor offsets_;
+  const Parts parts_;
+  const MatrixCopy copy_out_;
+  const std::string name_;
+  size_t sum_bytes_, part_bytes_ = 0;
+};
+
+}  // namespace lamina::cpu
