@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "driver_process.h"
@@ -109,6 +111,17 @@ TEST(Output, ThatCannotBeWrittenIsAnError) {
     if (const size_t at = command.find("FILE"); at != std::string::npos) command.replace(at, 4, example());
     const int status = std::system((std::string(LAMINA_EMULATOR LAMINA_DRIVER) + " " + command + " > /dev/full 2>&1").c_str());
     EXPECT_EQ(WEXITSTATUS(status), 2) << command;
+  }
+}
+
+TEST(Output, OfHelpAndOpsHasEightyColumns) {
+  const Workspace w("columns");
+  for (const std::string command : {"--help", "replay --help", "explain --help", "show --help", "tune --help", "profile --help",
+                                    "export --help", "ops", "ops BatchNormForwardTraining", "ops Convolution"}) {
+    const Outcome outcome = w.run(command);
+    EXPECT_EQ(outcome.code, 0) << command;
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << command << ": " << line;
   }
 }
 

@@ -30,6 +30,11 @@ std::string wrapped(const std::string& text, const std::string& indent) {
   return result + line + '\n';
 }
 
+std::string beside(const std::string& left, size_t column, const std::string& text) {
+  const std::string lines = wrapped(text, std::string(column, ' '));
+  return left.size() < column ? left + lines.substr(left.size()) : left + '\n' + lines;
+}
+
 std::string share_of_allowed(double of_allowed) {
   constexpr double kMost = 1000;
   if (!(of_allowed <= kMost)) return "over 1000x";  // also of a NaN

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "lamina/explain.h"
 #include "lamina/export.h"
 #include "lamina/files.h"
+#include "lamina/help_format.h"
 #include "lamina/lines.h"
 #include "lamina/load.h"
 #include "lamina/ops.h"
@@ -200,6 +202,7 @@ void require_known_subcommand(const CLI::App& app, int argc, char** argv) {
 
 int run(int argc, char** argv) {
   CLI::App app("lamina: replay, explain and draw graphs of deep-learning operations", "lamina");
+  app.formatter(std::make_shared<lamina::driver::HelpFormatter>());
   app.require_subcommand(1);
   app.set_version_flag("--version", lamina::driver::version_text, "print the versions of lamina and LLVM, and the backends");
   ReplayOptions replay_options;

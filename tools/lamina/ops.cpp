@@ -8,6 +8,7 @@
 #include "interface/op_schema.h"
 #include "interface/schema_text.h"
 #include "interface/status.h"
+#include "lamina/lines.h"
 
 namespace lamina::driver {
 namespace {
@@ -16,6 +17,11 @@ std::string padded(std::string_view text, size_t width) {
   std::string result(text);
   result.resize(std::max(width, result.size()), ' ');
   return result;
+}
+
+// "title: text", wrapped beside the title.
+std::string titled(const std::string& title, std::string_view text) {
+  return beside(title + ":", title.size() + 2, std::string(text));
 }
 
 std::string port_names(const std::vector<PortSpec>& ports) {
@@ -33,8 +39,8 @@ void print_all(std::ostream& out) {
   for (const OpKind kind : all_op_kinds()) width = std::max(width, name_of(kind).size());
   for (const OpKind kind : all_op_kinds()) {
     const OpSchema& schema = schema_of(kind);
-    out << padded(name_of(kind), width) << "  " << padded(name_of(schema.op_class), 15) << "  " << port_names(schema.inputs)
-        << " -> " << port_names(schema.outputs) << '\n';
+    const std::string left = padded(name_of(kind), width) + "  " + padded(name_of(schema.op_class), 15);
+    out << beside(left, left.size() + 2, port_names(schema.inputs) + " -> " + port_names(schema.outputs));
   }
 }
 
@@ -46,9 +52,11 @@ void print_ports(std::ostream& out, const char* title, const std::vector<PortSpe
     name_width = std::max(name_width, port.name.size());
     type_width = std::max(type_width, port.type.size());
   }
-  for (size_t i = 0; i < ports.size(); ++i)
-    out << join("  ", i, "  ") << padded(ports[i].name, name_width) << "  " << padded(ports[i].type, type_width) << "  "
-        << presence_text(ports[i]) << (ports[i].meaning.empty() ? "" : "; ") << ports[i].meaning << '\n';
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const PortSpec& port = ports[i];
+    const std::string left = join("  ", i, "  ") + padded(port.name, name_width) + "  " + padded(port.type, type_width);
+    out << beside(left, left.size() + 2, presence_text(port) + (port.meaning.empty() ? "" : join("; ", port.meaning)));
+  }
 }
 
 void print_attributes(std::ostream& out, const std::vector<AttributeSpec>& attributes) {
@@ -56,34 +64,35 @@ void print_attributes(std::ostream& out, const std::vector<AttributeSpec>& attri
   size_t width = 0;
   for (const AttributeSpec& attribute : attributes) width = std::max(width, attribute.name.size());
   for (const AttributeSpec& attribute : attributes) {
-    out << "  " << padded(attribute.name, width) << "  " << padded(name_of(attribute.type), 6) << "  ";
-    out << default_text(attribute);
-    if (const std::string allowed = allowed_text(attribute); !allowed.empty()) out << "; " << allowed;
-    out << (attribute.meaning.empty() ? "" : "; ") << attribute.meaning << '\n';
+    const std::string left = "  " + padded(attribute.name, width) + "  " + padded(name_of(attribute.type), 6);
+    std::string text = default_text(attribute);
+    if (const std::string allowed = allowed_text(attribute); !allowed.empty()) text += "; " + allowed;
+    out << beside(left, left.size() + 2, text + (attribute.meaning.empty() ? "" : join("; ", attribute.meaning)));
   }
 }
 
 void print_types(std::ostream& out, const OpSchema& schema) {
   out << "types:" << (schema.types.empty() ? " any\n" : "\n");
   for (const TypeVariable& variable : schema.types) {
-    out << "  " << variable.name << ":";
-    for (size_t i = 0; i < variable.allowed.size(); ++i) out << (i == 0 ? " " : ", ") << name_of(variable.allowed[i]);
-    out << '\n';
+    std::string names;
+    for (const DataType type : variable.allowed) names += join(names.empty() ? "" : ", ", name_of(type));
+    const std::string left = join("  ", variable.name, ":");
+    out << beside(left, left.size() + 1, names);
   }
-  if (!schema.type_rule_text.empty()) out << "  rule: " << schema.type_rule_text << '\n';
+  if (!schema.type_rule_text.empty()) out << titled("  rule", schema.type_rule_text);
 }
 
 void print_one(std::ostream& out, const OpSchema& schema) {
   out << name_of(schema.kind) << " (" << name_of(schema.op_class) << ")\n";
-  if (!schema.formula.empty()) out << "formula: " << schema.formula << '\n';
-  if (!schema.source.empty()) out << "source: " << schema.source << '\n';
+  if (!schema.formula.empty()) out << titled("formula", schema.formula);
+  if (!schema.source.empty()) out << titled("source", schema.source);
   print_ports(out, "inputs", schema.inputs);
-  if (const std::string data = data_text(schema, std::identity()); !data.empty()) out << "data: " << data << '\n';
+  if (const std::string data = data_text(schema, std::identity()); !data.empty()) out << titled("data", data);
   print_ports(out, "outputs", schema.outputs);
   print_attributes(out, schema.attributes);
   print_types(out, schema);
-  if (const std::string accuracy = accuracy_text(schema); !accuracy.empty()) out << "accuracy: " << accuracy << '\n';
-  if (const std::string range = range_text(schema); !range.empty()) out << "range: " << range << '\n';
+  if (const std::string accuracy = accuracy_text(schema); !accuracy.empty()) out << titled("accuracy", accuracy);
+  if (const std::string range = range_text(schema); !range.empty()) out << titled("range", range);
   for (const auto& [input, output] : schema.inplace) out << "in place: " << input << " and " << output << " may share memory\n";
 }
 
