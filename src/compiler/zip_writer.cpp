@@ -1,7 +1,6 @@
 #include "compiler/zip_writer.h"
 
-#include <array>
-
+#include "compiler/crc32.h"
 #include "interface/status.h"
 
 namespace lamina::compiler {
@@ -31,23 +30,6 @@ constexpr uint64_t kLargeField = 1;                // the numbers that do not fi
 constexpr uint64_t kElsewhere = 0xFFFFFFFF, kManyElsewhere = 0xFFFF;
 constexpr size_t kLocalBytes = 30, kFieldBytes = 6, kLargeSizesBytes = 20;
 
-uint32_t checksum_of(std::span<const std::string_view> parts) {
-  static const std::array<uint32_t, 256> table = [] {
-    std::array<uint32_t, 256> entries;
-    for (uint32_t i = 0; i < entries.size(); ++i) {
-      uint32_t entry = i;
-      for (int bit = 0; bit < 8; ++bit) entry = entry >> 1 ^ ((entry & 1) != 0 ? 0xEDB88320U : 0);
-      entries[i] = entry;
-    }
-    return entries;
-  }();
-  uint32_t crc = 0xFFFFFFFF;
-  for (const std::string_view part : parts) {
-    for (const char byte : part) crc = table[(crc ^ static_cast<uint8_t>(byte)) & 255] ^ crc >> 8;
-  }
-  return ~crc;
-}
-
 }  // namespace
 
 void ZipWriter::write(std::string_view bytes) {
@@ -56,7 +38,7 @@ void ZipWriter::write(std::string_view bytes) {
 }
 
 void ZipWriter::add(const std::string& name, std::span<const std::string_view> parts, size_t alignment) {
-  Member member{name, checksum_of(parts), 0, written_, false};
+  Member member{name, crc32(parts), 0, written_, false};
   for (const std::string_view part : parts) member.size += part.size();
   member.is_large = written_ + member.size >= most_;
   const size_t large_bytes = member.is_large ? kLargeSizesBytes : 0;

@@ -302,9 +302,15 @@ TEST(Layers, NoLoweringNamesABackend) {
   EXPECT_GT(files, 20);
 }
 
-// Path prefixes of files that may name an instruction set: descriptions of targets and of other machines, and compiler options.
-const std::vector<std::string> kTargetFiles = {"src/backends/cpu/targets/", "src/backends/cpu/host/", "src/backends/cpu/llvm/",
-                                               "tools/compile_for/",        "benchmarks/roofline/",   "cmake/toolchains/"};
+// Path prefixes of files that may name an instruction set: descriptions of targets and of other machines, compiler
+// options, and SHA-256 by instructions of its own.
+const std::vector<std::string> kTargetFiles = {"src/backends/cache/sha256_blocks.cpp",
+                                               "src/backends/cpu/targets/",
+                                               "src/backends/cpu/host/",
+                                               "src/backends/cpu/llvm/",
+                                               "tools/compile_for/",
+                                               "benchmarks/roofline/",
+                                               "cmake/toolchains/"};
 
 // `piece` is a lower-case part of a name: "avx512" in target.avx512_bf16.
 bool is_instruction_set(const std::string& piece) {

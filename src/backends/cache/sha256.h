@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "backends/cache/sha256_blocks.h"
+
 namespace lamina {
 
 using Sha256 = std::array<uint8_t, 32>;
@@ -18,10 +20,7 @@ class Sha256Stream {
   Sha256 finish();  // once
 
  private:
-  void add(const uint8_t* block);
-
-  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  Sha256State state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::array<uint8_t, 64> block_ = {};
   size_t filled_ = 0;
   uint64_t total_ = 0;

@@ -212,6 +212,17 @@ TEST(CacheSize, ThatIsNoneIsTheDefaultAndSaysSo) {
 }
 
 // FIPS 180-4 and its published test vectors.
+TEST(Sha256, HasTheSameBlocksByInstructionsAndPortably) {
+  std::string blocks(64 * 7, '\0');
+  for (size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<char>(i * i * 31 + i);
+  Sha256State state = {1, 0xFFFFFFFF, 3, 0x80000000, 5, 0x12345678, 7, 8}, portable = state;
+  for (const size_t count : {0, 1, 2, 7}) {
+    add_sha256_blocks(state, reinterpret_cast<const uint8_t*>(blocks.data()), count);
+    add_sha256_blocks_portably(portable, reinterpret_cast<const uint8_t*>(blocks.data()), count);
+    EXPECT_EQ(state, portable) << count;
+  }
+}
+
 TEST(Sha256, OfTheStandardsTexts) {
   EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
