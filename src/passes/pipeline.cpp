@@ -5,6 +5,7 @@
 #include "passes/join_groups.h"
 #include "passes/partition.h"
 #include "passes/raise_decomposed.h"
+#include "passes/repeat_dequantize.h"
 #include "passes/sink_quantize.h"
 #include "passes/verify_graph.h"
 
@@ -13,9 +14,10 @@ namespace {
 
 // The passes in execution order. Passes after canonicalize only see canonical graphs.
 constexpr GraphPass kGraphPasses[] = {
-    {"canonicalize", canonicalize},          // first: one form of every op, so that later passes do not handle older ones
-    {"raise_decomposed", raise_decomposed},  // before grouping: a norm in small ops would become several loop nests
-    {"sink_quantize", sink_quantize},        // before grouping: it turns arithmetic into a copy of integers
+    {"canonicalize", canonicalize},            // first: one form of every op, so that later passes do not handle older ones
+    {"raise_decomposed", raise_decomposed},    // before grouping: a norm in small ops would become several loop nests
+    {"sink_quantize", sink_quantize},          // before grouping: it turns arithmetic into a copy of integers
+    {"repeat_dequantize", repeat_dequantize},  // before grouping: a product takes integers if nobody else reads its factors
 };
 // Policy debug keeps every op of the user.
 constexpr size_t kDebugPasses = 1;

@@ -28,9 +28,11 @@ void connect_ports(Op& op, const Ports& inputs, const Ports& outputs) {
 
 Graph GraphEditor::finish() {
   std::vector<Op> kept;
-  for (size_t i = 0; i < ops_.size(); ++i)
+  for (size_t i = 0; i < ops_.size(); ++i) {
+    for (Op& op : inserted_[i]) kept.push_back(std::move(op));
     if (!removed_[i]) kept.push_back(std::move(ops_[i]));
-  Graph graph = assemble(source_, std::move(kept));
+  }
+  Graph graph = assemble(source_, std::move(kept), added_);
   graph.warnings_ = source_.warnings_;
   return graph;
 }

@@ -1,10 +1,11 @@
 // How passes rewrite a finalized graph. They change ops freely (kinds, attributes, value indices), and finish() connects
-// ports and values again. The order of ops stays topological, and tensor ids and op ids do not change. Nothing is checked
-// against schemas.
+// ports and values again. The order of ops stays topological, and tensor ids and op ids do not change; an op that is repeated
+// keeps its id. Nothing is checked against schemas.
 #pragma once
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "interface/graph.h"
@@ -20,12 +21,19 @@ void connect_ports(Op& op, const Ports& inputs, const Ports& outputs);
 
 class GraphEditor {
  public:
-  explicit GraphEditor(const Graph& graph) : source_(graph), ops_(graph.ops()), removed_(graph.ops().size(), false) {}
+  explicit GraphEditor(const Graph& graph)
+      : source_(graph), ops_(graph.ops()), inserted_(graph.ops().size()), removed_(graph.ops().size(), false) {}
 
   const Graph& source() const { return source_; }
   size_t op_count() const { return ops_.size(); }
   Op& op(size_t position) { return ops_[position]; }
   void remove(size_t position) { removed_[position] = true; }
+  // Adds a value, or an op in front of the op of the source at `position`.
+  ValueIndex add(LogicalTensor tensor) {
+    added_.push_back(std::move(tensor));
+    return static_cast<ValueIndex>(source_.values().size() + added_.size() - 1);
+  }
+  void insert(size_t position, Op op) { inserted_[position].push_back(std::move(op)); }
 
   // The rewritten graph, with the warnings of the source. Values that no op uses are removed.
   Graph finish();
@@ -40,6 +48,8 @@ class GraphEditor {
  private:
   const Graph& source_;
   std::vector<Op> ops_;
+  std::vector<std::vector<Op>> inserted_;  // in front of each op
+  std::vector<LogicalTensor> added_;
   std::vector<bool> removed_;
 };
 
