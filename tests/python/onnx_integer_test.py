@@ -98,6 +98,27 @@ def test_quantised_products_are_computed_in_integers(kind, zero):
     assert len(names) == 3 and not any(name.startswith("product") for name in names), names
 
 
+@pytest.mark.parametrize("opset", [13, 20])
+def test_a_residual_sum_leaves_convolutions_in_integers(opset):
+    """Both convolutions and the sum read the same Dequantize; the bias is dequantised when the model is read."""
+    node, shape = helper.make_node, (1, 32, 9, 9)
+    constants = {"sx": np.array(0.03, np.float32), "zx": np.array(128, np.uint8), "z": np.zeros(32, np.int8), "zb": np.zeros(32, np.int32)}
+    nodes = [node("QuantizeLinear", ["x", "sx", "zx"], ["q"]), node("DequantizeLinear", ["q", "sx", "zx"], ["d"])]
+    for name in "ab":
+        constants |= {f"w{name}": integers(np.int8, 32, 32, 3, 3), f"b{name}": RNG.integers(-999, 999, 32).astype(np.int32),
+                      f"s{name}": RNG.uniform(0.01, 0.02, 32).astype(np.float32), f"t{name}": np.full(32, 0.001, np.float32)}
+        nodes += [node("DequantizeLinear", [f"w{name}", f"s{name}", "z"], [f"f{name}"], axis=0),
+                  node("DequantizeLinear", [f"b{name}", f"t{name}", "zb"], [f"g{name}"], axis=0),
+                  node("Conv", ["d", f"f{name}", f"g{name}"], [f"c{name}"], pads=[1, 1, 1, 1])]
+    nodes += [node("Add", ["ca", "cb"], ["e"]), node("Add", ["e", "d"], ["y"])]
+    x = RNG.standard_normal(shape).astype(np.float32)
+    run = lamina.from_onnx(model_of(nodes, {"x": x}, constants, opset))
+    wanted = ReferenceEvaluator(model_of(nodes, {"x": x}, constants, 20)).run(None, {"x": x})[0]
+    np.testing.assert_allclose(run(x)[0], wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+    convolutions = [name for name in steps(run) if "onvolution" in name or "conv" in name]
+    assert len(convolutions) == 2 and not any("dequantize_s8" in name for name in steps(run)), steps(run)
+
+
 @pytest.mark.parametrize("channels", [2, 48])
 def test_convolutions_of_integers_are_exact(channels):
     inputs = {"x": integers(np.uint8, 1, channels, 6, 5), "zx": np.uint8(77)}

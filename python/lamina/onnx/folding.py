@@ -40,6 +40,10 @@ def elements_of(data: numpy.ndarray, indices: numpy.ndarray, axis: int) -> numpy
 _BY_NUMPY = {"ConstantOfShape": _constant_of_shape, "GatherElements": lambda node, inputs: elements_of(*inputs, _attribute(node, "axis", 0))}
 
 
+# The first opset that the evaluator has. For the types of the ones before, it computes the same.
+_LEAST_OPSET = {"DequantizeLinear": 19}
+
+
 def fold(node: onnx.NodeProto, values: dict, opset: int) -> Optional[list]:
     """Returns the node's outputs; None if an input is unknown, or the operator is not folded."""
     inputs = [name for name in node.input if name]
@@ -51,6 +55,7 @@ def fold(node: onnx.NodeProto, values: dict, opset: int) -> Optional[list]:
         return None  # weights stay integers
     if node.op_type in _BY_NUMPY:
         return [_BY_NUMPY[node.op_type](node, [values[name] for name in inputs])]
+    opset = max(opset, _LEAST_OPSET.get(node.op_type, 1))
     body = helper.make_function("lamina", "folded", list(dict.fromkeys(inputs)), [name for name in node.output if name], [node],
                                 [helper.make_opsetid("", opset)])
     try:
