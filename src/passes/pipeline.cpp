@@ -17,7 +17,7 @@ constexpr GraphPass kGraphPasses[] = {
     {"canonicalize", canonicalize},            // first: one form of every op, so that later passes do not handle older ones
     {"raise_decomposed", raise_decomposed},    // before grouping: a norm in small ops would become several loop nests
     {"sink_quantize", sink_quantize},          // before grouping: it turns arithmetic into a copy of integers
-    {"repeat_dequantize", repeat_dequantize},  // before grouping: a product takes integers if nobody else reads its factors
+    {"repeat_dequantize", repeat_dequantize},  // before grouping: a product takes integers if it is the only reader of a factor
 };
 // Policy debug keeps every op of the user.
 constexpr size_t kDebugPasses = 1;

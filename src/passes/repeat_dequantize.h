@@ -3,7 +3,7 @@
 //   q ── Dequantize ─┬─ Convolution   ==>   q ─┬─ Dequantize ── Convolution
 //                    └─ Add                    └─ Dequantize ── Add
 //
-// So such an op can multiply the integers (passes/tiling/quantized_product.h), whoever else reads the numbers.
+// So such an op can multiply the integers (passes/tiling/quantized_product.h), also if other ops read the numbers.
 #pragma once
 
 #include <optional>
