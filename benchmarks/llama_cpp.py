@@ -17,8 +17,9 @@ One row per product of N rows, K and M columns of weights that are contiguous al
 llama.cpp's time is the least of R means of a second or more, lamina's is the least of all calls of R times S seconds. The
 bandwidth of reading is the best that lamina's programs measured in these runs.
 
-What differs: llama.cpp rounds the activations to 8 bits for q4_0, q8_0 and q4_K, and to the type of the weights for bf16 and f16;
-lamina keeps f32 for the first three, and gets activations of 16 bits for the others. q4_0 and q4_K are compared with s4 in groups of 32 with
+llama.cpp rounds the activations to 8 bits for q4_0, q8_0 and q4_K, in groups of 32, and to the type of the weights for bf16 and
+f16. lamina's forms with s8 get such activations, with one scale per row, and the time without it is that of the product alone;
+those without keep f32. For bf16 and f16 it gets activations of 16 bits. What differs besides: q4_0 and q4_K are compared with s4 in groups of 32 with
 a scale of f16, which has as many bytes; q4_K has minima too. test-backend-ops does not rearrange weights when it loads them, as
 llama.cpp does for q4_0; lamina packs them once. llama.cpp reads the same weights in every call, which may stay in a cache;
 lamina's weights of few bits are those of several layers, which do not.
@@ -36,12 +37,13 @@ import tarfile
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGE = "llama-cpp-python==0.3.36"
 THREADS = "TEST_BACKEND_OPS_THREADS"
-# the peer's type of the weights -> bytes per weight, lamina's program, the option that names the type there, its value
+# the peer's type of the weights -> lamina's forms: bytes per weight of the peer, lamina's program, the option that names the
+# form there, its value
 Form = collections.namedtuple("Form", "bytes program option name")
-FORMS = {"f32": Form(4, "products", "--type", "f32"), "bf16": Form(2, "products", "--type", "bf16"), "f16": Form(2, "products", "--type", "f16"),
-         "q8_0": Form(34 / 32, "dequantized_products", "--weights", "s8/32 f16"),
-         "q4_0": Form(18 / 32, "dequantized_products", "--weights", "s4/32 f16"),
-         "q4_K": Form(144 / 256, "dequantized_products", "--weights", "s4/32 f16")}
+plain = lambda size, name: [Form(size, "products", "--type", name)]
+few_bits = lambda size, name: [Form(size, "dequantized_products", "--weights", name + rows) for rows in (" s8", "")]
+FORMS = {"f32": plain(4, "f32"), "bf16": plain(2, "bf16"), "f16": plain(2, "f16"), "q8_0": few_bits(34 / 32, "s8/32 f16"),
+         "q4_0": few_bits(18 / 32, "s4/32 f16"), "q4_K": few_bits(144 / 256, "s4/32 f16")}
 Product = collections.namedtuple("Product", "type rows k columns")
 SMALL = [Product(dtype, 1, 64, 70) for dtype in FORMS]
 CMAKE = """cmake_minimum_required(VERSION 3.18)
@@ -151,10 +153,11 @@ def parsed_times(printed):
 
 
 def lamina_times(products, chosen, threads):
-    """Returns microseconds by product, and the best bandwidth of reading in GB/s."""
+    """Returns microseconds by product and form, and the best bandwidth of reading in GB/s."""
     found, reading = {}, 0.0
-    for form in sorted({FORMS[product.type] for product in products}):
-        shapes = {f"{p.rows}x{p.k}x{p.columns}" + ("t" if form.program == "products" else ""): p for p in products if FORMS[p.type] == form}
+    for form in sorted({form for product in products for form in FORMS[product.type]}):
+        of_form = [p for p in products if form in FORMS[p.type]]
+        shapes = {f"{p.rows}x{p.k}x{p.columns}" + ("t" if form.program == "products" else ""): p for p in of_form}
         printed = output_of(pathlib.Path(chosen.lamina) / form.program, "--threads", str(threads), "--seconds", str(chosen.seconds), form.option,
                             form.name, *shapes)
         for shape, product in shapes.items():
@@ -164,7 +167,7 @@ def lamina_times(products, chosen, threads):
                 fail(f"{form.program} printed no times of {shape}:\n{printed}")
             # products: as they are, packed, GF/s four times, reading; dequantized_products: packed, as they are, GB/s, reading
             time, read = (numbers[1], numbers[6]) if form.program == "products" else (numbers[0], numbers[3])
-            found.update((p, float(time)) for p in products if FORMS[p.type] == form and p[1:] == product[1:])
+            found.update(((p, form), float(time)) for p in of_form if p[1:] == product[1:])
             reading = max(reading, float(read))
     return found, reading
 
@@ -181,13 +184,13 @@ def measure(program, chosen, threads):
         made, read = lamina_times(list(theirs) or SMALL, chosen, threads)
         ours, reading = least(made, ours), max(reading, read)
     print(f"{threads} threads, reading {reading:.1f} GB/s")
-    print(f"{'rows x K x M':18}{'type':>6}{'llama.cpp us':>14}{'of reading':>12}{'lamina us':>12}{'of reading':>12}{'ratio':>8}")
-    for product in sorted(ours, key=lambda p: (list(FORMS).index(p.type), p)):
-        share = lambda time: f"{1e-3 * FORMS[product.type].bytes * product.k * product.columns / time / reading:.2f}" if reading else "-"
-        their, our = theirs.get(product), ours[product]
+    print(f"{'rows x K x M':18}{'type':>6}{'llama.cpp us':>14}{'of reading':>12}  {'lamina':13}{'us':>9}{'of reading':>12}{'ratio':>8}")
+    for product, form in sorted(ours, key=lambda own: (list(FORMS).index(own[0].type), own[0], FORMS[own[0].type].index(own[1]))):
+        share = lambda time: f"{1e-3 * form.bytes * product.k * product.columns / time / reading:.2f}" if reading else "-"
+        their, our = theirs.get(product), ours[product, form]
         print(f"{f'{product.rows}x{product.k}x{product.columns}':18}{product.type:>6}"
               + (f"{their:>14.1f}{share(their):>12}" if their else f"{'-':>14}{'-':>12}")
-              + f"{our:>12.1f}{share(our):>12}" + (f"{their / our:>8.2f}" if their else f"{'-':>8}"), flush=True)
+              + f"  {form.name:13}{our:>9.1f}{share(our):>12}" + (f"{their / our:>8.2f}" if their else f"{'-':>8}"), flush=True)
 
 
 def listed(kind, allowed=None):

@@ -128,6 +128,12 @@ Contraction dequantized_contraction_of(const LibraryStep& step) {
   MatrixStack& weights = contraction.matrices.weights;
   weights.dtype = DataType::f32;
   weights.row_stride = contraction.matrices.n, weights.column_stride = 1;
+  if (step.dequantized->rows) {
+    MatrixStack& src = contraction.matrices.src;
+    src.dtype = DataType::f32;
+    src.row_stride = contraction.matrices.k, src.column_stride = 1;
+    src.batch_strides.assign(src.batch_strides.size(), 0);
+  }
   verify(contraction);
   return contraction;
 }

@@ -47,7 +47,8 @@ IntegerFactors integer_factors_of(const LibraryStep& step, DataType src, DataTyp
 
 // `step` must be a MatMul of floats or, with LibraryStep::quantized, of integers.
 Contraction contraction_of(const LibraryStep& step);
-// Of a step with LibraryStep::dequantized: the product with its dequantised weights, row after row in f32.
+// Of a step with LibraryStep::dequantized: the product with its dequantised weights, and rows if it has these
+// (kernels/integer_rows.h), row after row in f32.
 Contraction dequantized_contraction_of(const LibraryStep& step);
 
 // The same elements as rows of the transposed dst: both factors change places.

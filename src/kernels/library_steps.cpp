@@ -29,13 +29,18 @@ class Finder {
         !library_.takes_integers(graph_.op(group.ops.front())))
       return find_dequantized(groups, group);
     steps_.quantized.emplace(group.ops.front(), *found);
-    for (const auto* ops : {&found->src.ops, &found->weights.ops}) steps_.left_out.insert(ops->begin(), ops->end());
+    leave_out(group.ops.front());
   }
   void find_dequantized(const std::vector<FusionGroup>& groups, const FusionGroup& group) {
-    const std::optional<DequantizedWeights> found = dequantized_group(graph_, groups, group);
+    std::optional<DequantizedWeights> found = dequantized_group(graph_, groups, group, library_);
     if (!found || is_kept(found->ops) || !library_.dequantizes_weights(graph_.op(group.ops.front()))) return;
-    steps_.dequantized.emplace(group.ops.front(), *found);
-    steps_.left_out.insert(found->ops.begin(), found->ops.end());
+    if (found->rows && is_kept(found->rows->ops)) found->rows.reset();
+    steps_.dequantized.emplace(group.ops.front(), std::move(*found));
+    leave_out(group.ops.front());
+  }
+  void leave_out(int product) {
+    const std::vector<int> omitted = steps_.omitted_ops(product);
+    steps_.left_out.insert(omitted.begin(), omitted.end());
   }
   bool is_output(ValueIndex value) const { return std::find(outputs_.begin(), outputs_.end(), value) != outputs_.end(); }
   bool is_kept(const std::vector<int>& ops) const {
@@ -76,8 +81,25 @@ std::vector<ValueIndex> LibrarySteps::inputs(const Graph& graph, int position) c
     values[0] = found->second.src.value;
     values[1] = found->second.weights.value;
   }
-  if (const auto found = dequantized.find(position); found != dequantized.end()) values[1] = found->second.value;
+  if (const auto found = dequantized.find(position); found != dequantized.end()) {
+    if (found->second.rows) values[0] = found->second.rows->value;
+    values[1] = found->second.value;
+  }
   return values;
+}
+
+std::vector<int> LibrarySteps::omitted_ops(int position) const {
+  std::vector<int> ops;
+  const auto add = [&](const std::vector<int>& more) { ops.insert(ops.end(), more.begin(), more.end()); };
+  if (const auto found = quantized.find(position); found != quantized.end()) {
+    add(found->second.src.ops);
+    add(found->second.weights.ops);
+  }
+  if (const auto found = dequantized.find(position); found != dequantized.end()) {
+    add(found->second.ops);
+    if (found->second.rows) add(found->second.rows->ops);
+  }
+  return ops;
 }
 
 std::vector<ValueIndex> LibrarySteps::outputs(const Graph& graph, int position) const {

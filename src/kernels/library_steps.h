@@ -28,6 +28,8 @@ struct LibrarySteps {
   // The ports of the step for this op.
   std::vector<ValueIndex> inputs(const Graph& graph, int position) const;
   std::vector<ValueIndex> outputs(const Graph& graph, int position) const;
+  // The ops that dequantise the factors which this product reads as integers.
+  std::vector<int> omitted_ops(int position) const;
 };
 
 // The plans of tiles find those in tiled regions. `library` may be null.

@@ -205,11 +205,9 @@ class Planner {
     LibraryStep step{op, {}, {}, {}};
     step.ops = post_ops_group;
     step.ops.push_back(position);
-    if (is_quantized) {
-      step.quantized = quantized->second;
-      for (const auto* ops : {&quantized->second.src.ops, &quantized->second.weights.ops})
-        step.ops.insert(step.ops.end(), ops->begin(), ops->end());
-    }
+    if (is_quantized) step.quantized = quantized->second;
+    const std::vector<int> omitted = library_steps_.omitted_ops(position);
+    step.ops.insert(step.ops.end(), omitted.begin(), omitted.end());
     op.outputs = library_steps_.outputs(graph_, position);
     for (const auto& [values, tensors] : {std::pair{&op.inputs, &step.inputs}, {&op.outputs, &step.outputs}}) {
       for (const ValueIndex value : *values) {
@@ -219,10 +217,8 @@ class Planner {
     }
     if (is_dequantized) {
       step.dequantized = dequantized->second;
-      step.ops.insert(step.ops.end(), dequantized->second.ops.begin(), dequantized->second.ops.end());
-      for (const ValueIndex value : {dequantized->second.scales, dequantized->second.zero_points})
-        if (value != kNoValue) add_operand(step, value);
-      read_as_matrices(step);
+      for (const ValueIndex value : dequantized->second.operands()) add_operand(step, value);
+      read_factors(step);
     }
     const auto post_ops = library_steps_.post_ops.find(position);
     if (post_ops != library_steps_.post_ops.end()) {

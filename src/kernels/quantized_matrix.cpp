@@ -30,16 +30,31 @@ LogicalTensor tensor_of(const std::vector<float>& given) {
   return tensor;
 }
 
-}  // namespace
-
 void read_as_matrices(LibraryStep& step) {
   const DequantizedWeights& weights = *step.dequantized;
-  if (weights.matrix.empty()) return;
   const size_t rows = step.op.attribute<bool>("transpose_b") ? 1 : 0;
   Dims groups = weights.matrix;
   groups[rows] /= weights.group_rows, groups[1 - rows] /= weights.group_columns;
   step.inputs[1] = *with_joined_axes(step.inputs[1], weights.matrix);
-  for (LogicalTensor& operand : step.operands) operand = *with_joined_axes(operand, groups);
+  for (size_t i = 0; i < weights.operands_of_weights(); ++i) step.operands[i] = *with_joined_axes(step.operands[i], groups);
+}
+
+// Scales and zero points have one axis, which is that of the rows.
+void read_as_rows(LibraryStep& step) {
+  const QuantizedRows& rows = *step.dequantized->rows;
+  step.inputs[0] = *with_rows_of(step.inputs[0], rows.shape);
+  int64_t count = 1;
+  for (size_t axis = 0; axis + 1 < rows.shape.size(); ++axis) count *= rows.shape[axis];
+  if (rows.has_one_scale) count = 1;
+  for (size_t i = step.dequantized->operands_of_weights(); i < step.operands.size(); ++i)
+    step.operands[i] = *with_joined_axes(step.operands[i], {count});
+}
+
+}  // namespace
+
+void read_factors(LibraryStep& step) {
+  if (!step.dequantized->matrix.empty()) read_as_matrices(step);
+  if (step.dequantized->rows) read_as_rows(step);
 }
 
 QuantizedMatrix quantized_matrix(const LibraryStep& step) {

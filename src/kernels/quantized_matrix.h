@@ -28,8 +28,8 @@ struct QuantizedMatrix {
 };
 
 // Gives the tensors of a step with LibraryStep::dequantized the shapes in which the product reads them
-// (DequantizedWeights::matrix).
-void read_as_matrices(LibraryStep& step);
+// (DequantizedWeights::matrix, QuantizedRows::shape).
+void read_factors(LibraryStep& step);
 
 // Of a step with LibraryStep::dequantized. Scales and zero points from attributes are f32 and contiguous.
 QuantizedMatrix quantized_matrix(const LibraryStep& step);

@@ -81,6 +81,24 @@ TEST(ExportedModel, WithWeightsOfFewBits) {
   }
 }
 
+TEST(ExportedModel, WithFactorsOfIntegers) {
+  for (const bool is_constant : {true, false}) {
+    GraphBuilder g;
+    const auto operand = [&](DataType dtype, const Dims& shape) {
+      return is_constant ? g.constant(dtype, shape) : g.input(dtype, shape);
+    };
+    const auto weights = g.op(OpKind::DynamicDequantize, {operand(DataType::s4, {48, 64}), operand(f32, {48, 2})},
+                              {{"qtype", std::string("per_group")}, {"group_shape", Dims{1, 32}}}, f32);
+    const auto rows =
+        g.op(OpKind::DynamicDequantize, {g.input(DataType::u8, {5, 64}), g.input(f32, {5}), g.input(DataType::u8, {5})},
+             {{"qtype", std::string("per_channel")}, {"axis", int64_t{0}}}, f32);
+    g.op(OpKind::MatMul, {rows, weights}, {{"transpose_b", true}});
+    ExportedGraph exported(g.finish());
+    EXPECT_EQ(exported.difference({2, 0}), "") << is_constant;
+    EXPECT_NE(exported.file().text().find("lamina_integer_tile"), std::string::npos);
+  }
+}
+
 TEST(ExportedModel, WithRowsAlongAnAxis) {
   for (const DataType dtype : {f32, DataType::bf16, DataType::s32}) {
     GraphBuilder g;

@@ -219,11 +219,11 @@ class _Emitter:
             return None
         candidates = []
         for place, port in enumerate(ports):
-            source, reads = self.lowering.sources.get(port.tensor.id), self.lowering.reads.get(port.tensor.id)
-            if reads is None or source is None or source.root.op != "placeholder":
+            source, use = self.lowering.sources.get(port.tensor.id), self.lowering.uses.get(port.tensor.id)
+            if use is None or source is None or source.root.op != "placeholder":
                 continue
             name = self.weights.names.get(source.root)
-            candidates.append(candidate(place, name or source.root.name, source.root.meta["val"], reads, name is not None, self.weights.settings))
+            candidates.append(candidate(place, name or source.root.name, source.root.meta["val"], use, name is not None, self.weights.settings))
         if not candidates:
             return None
         self.packings.append(Packing(linked, ports, candidates, self.weights.settings))

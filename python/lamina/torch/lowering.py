@@ -47,6 +47,18 @@ def weights_port(kind: str) -> Optional[int]:
     return names.index("weights") if "weights" in names else None
 
 
+@functools.cache
+def is_elementwise(kind: str) -> bool:
+    return json.loads(_core.op_schema_json(kind))["class"] == "elementwise"
+
+
+class WeightsUse(NamedTuple):
+    """How an execution uses weights, or a tensor from which elementwise ops compute them, like scales of integers."""
+
+    reads: int = 0  # of each element of the weights
+    size: int = 0  # elements of the weights
+
+
 class Lowering:
     def __init__(self, module: GraphModule, table: dict, view_rules: dict, left_out: Iterable[str] = ()) -> None:
         self.module, self.table, self.view_rules = module, table, view_rules
@@ -60,8 +72,8 @@ class Lowering:
         self.reasons: dict[Node, str] = {}  # for each node that torch runs
         self.node_of_op: dict[int, Node] = {}
         self.origin: dict[int, Node] = {}  # tensor id -> the node whose value it has
-        self.made_from: dict[int, int] = {}  # tensor id -> the only input of its op
-        self.reads: dict[int, int] = {}  # id of weights -> how often an execution reads each element
+        self.made_from: dict[int, list] = {}  # tensor id -> the only input of its op, or all inputs of an elementwise one
+        self.uses: dict[int, WeightsUse] = {}  # by the ids of tensors from which weights are computed
         self.wildcards: set[int] = set()
         self._op_count = self._tensor_count = 0
         self._pending: list = []
@@ -141,8 +153,9 @@ class Lowering:
             node.add_output(tensor)
             made.append(tensor)
         self._pending.append(("op", node, self._op_count - 1))
-        if len(inputs) == 1:
-            self.made_from.update((tensor.id, inputs[0].id) for tensor in made if tensor is not None)
+        if len(inputs) == 1 or is_elementwise(kind):
+            ids = [tensor.id for tensor in inputs if tensor is not None]
+            self.made_from.update((tensor.id, ids) for tensor in made if tensor is not None)
         self._note_weights(kind, inputs, made[0], attributes)
         return made[0] if len(made) == 1 else tuple(made)
 
@@ -154,10 +167,16 @@ class Lowering:
             reads = math.prod(made.shape) // max(made.shape[1], 1)
         else:
             reads = math.prod(made.shape) // max(made.shape[-1] * math.prod(inputs[place].shape[:-2]), 1)
-        found = inputs[place].id
-        while found in self.made_from:
-            found = self.made_from[found]
-        self.reads[found] = self.reads.get(found, 0) + reads
+        open_ids, seen = [inputs[place].id], set()
+        while open_ids:
+            found = open_ids.pop()
+            if found in seen:
+                continue
+            seen.add(found)
+            open_ids += self.made_from.get(found, [])
+            if found not in self.made_from:
+                before = self.uses.get(found, WeightsUse())
+                self.uses[found] = WeightsUse(before.reads + reads, max(before.size, math.prod(inputs[place].shape)))
 
     def known_tensor(self, name: str, value: torch.Tensor) -> LogicalTensor:
         """Returns a tensor of this value, which becomes an attribute of the module."""

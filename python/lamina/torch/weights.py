@@ -98,17 +98,17 @@ class Candidate(NamedTuple):
     refused: str  # why it is never packed; "" if it may be
 
 
-def candidate(place: int, name: str, value: torch.Tensor, reads: int, is_static: bool, settings: Settings) -> Candidate:
-    """`reads`: how often a call reads each element."""
+def candidate(place: int, name: str, value: torch.Tensor, use: Any, is_static: bool, settings: Settings) -> Candidate:
+    """`use`: a lowering.WeightsUse."""
     size, why = value.numel() * value.element_size(), ""
     if settings.limit == 0:
         why = "the option pack is 0"
     elif not is_static:
         why = "it is not a parameter or buffer"
-    elif size < SMALLEST:
+    elif max(size, use.size) < SMALLEST:
         why = "it is small"
-    elif reads < READS and not settings.freeze:
-        why = f"a call reads each element {reads} times; comparing its bytes pays from {READS} on (option freeze: they are not compared)"
+    elif use.reads < READS and not settings.freeze:
+        why = f"a call reads each element {use.reads} times; comparing its bytes pays from {READS} on (option freeze: they are not compared)"
     return Candidate(place, name, size, why)
 
 

@@ -23,6 +23,8 @@ class LibraryCapabilities {
   virtual bool takes_integers(const Op& /*op*/) const { return false; }
   // Whether the product reads weights of 4 and 8 bits and dequantises them as the graph says. It computes in f32.
   virtual bool dequantizes_weights(const Op& /*product*/) const { return false; }
+  // Whether such a product also reads rows of integers of 8 bits. The sum of a group is then exact, before it is scaled.
+  virtual bool multiplies_quantized_rows(const Op& /*product*/) const { return false; }
 
   // How the library applies an elementwise op to each element of the result of `product` before it is stored.
   struct PostOpSupport {

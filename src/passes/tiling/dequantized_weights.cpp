@@ -1,6 +1,7 @@
 #include "passes/tiling/dequantized_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "interface/op_schema.h"
@@ -54,21 +55,11 @@ std::optional<int64_t> joined_group(const Dims& group, const Dims& shape, const 
   return joined;
 }
 
-// The entries along each axis of the integers that share a scale.
-Dims group_of(const Op& op, const Dims& shape) {
-  const auto& qtype = op.attribute<std::string>("qtype");
-  if (qtype == "per_group") return op.attribute<std::vector<int64_t>>("group_shape");
-  Dims group = shape;
-  if (qtype == "per_channel")
-    group[static_cast<size_t>(wrap_axis(op.attribute<int64_t>("axis"), static_cast<int>(shape.size())))] = 1;
-  return group;
-}
-
 // Those along each axis of the matrix.
 std::optional<Dims> group_of_matrix(const Op& op, const Dims& shape, const Dims& matrix) {
   const auto joined = joined_axes(shape, matrix);
   if (!joined) return std::nullopt;
-  const Dims divided = group_of(op, shape);
+  const Dims divided = group_of_scales(op, shape);
   Dims group;
   for (const JoinedAxes& axes : *joined) {
     const auto of_axis = joined_group(divided, shape, axes);
@@ -90,6 +81,14 @@ void take_inputs(const Op& op, DequantizedWeights& weights) {
   if (op.inputs.size() > 2) weights.zero_points = op.inputs[2];
 }
 
+// Integers of 32 bits would not hold the sums of others.
+bool takes_zero_points(const Graph& graph, const DequantizedWeights& weights) {
+  constexpr float kMost = 255;
+  const auto& given = weights.given_zero_points;
+  return std::all_of(given.begin(), given.end(), [](float zero_point) { return std::abs(zero_point) <= kMost; }) &&
+         (weights.zero_points == kNoValue || bits_of(graph.tensor(weights.zero_points).dtype) <= 8);
+}
+
 // Whether the integers, and scales and zero points with one entry per group, can be read as matrices. Notes that they are.
 bool joins_axes(const Graph& graph, const Dims& matrix, const Dims& group, DequantizedWeights& weights) {
   const Dims groups{matrix[0] / group[0], matrix[1] / group[1]};
@@ -102,6 +101,25 @@ bool joins_axes(const Graph& graph, const Dims& matrix, const Dims& group, Dequa
 }
 
 }  // namespace
+
+Dims group_of_scales(const Op& op, const Dims& shape) {
+  const auto& qtype = op.attribute<std::string>("qtype");
+  if (qtype == "per_group") return op.attribute<std::vector<int64_t>>("group_shape");
+  Dims group = shape;
+  if (qtype == "per_channel")
+    group[static_cast<size_t>(wrap_axis(op.attribute<int64_t>("axis"), static_cast<int>(shape.size())))] = 1;
+  return group;
+}
+
+std::vector<ValueIndex> DequantizedWeights::operands() const {
+  std::vector<ValueIndex> values;
+  const auto add = [&](ValueIndex operand) {
+    if (operand != kNoValue) values.push_back(operand);
+  };
+  add(scales), add(zero_points);
+  if (rows) add(rows->scales), add(rows->zero_points);
+  return values;
+}
 
 std::optional<LogicalTensor> with_joined_axes(const LogicalTensor& tensor, const Dims& shape) {
   if (!tensor.shape) return std::nullopt;
@@ -126,20 +144,24 @@ std::optional<LogicalTensor> with_joined_axes(const LogicalTensor& tensor, const
   return result;
 }
 
+const Op* dequantize_of(const Graph& graph, ValueIndex value, std::vector<int>& ops) {
+  for (int position = only_maker(graph, value); position >= 0; position = only_maker(graph, value)) {
+    const Op& op = graph.op(position);
+    const OpSchema& schema = schema_of(op.kind);
+    ops.push_back(position);
+    if (op.kind == OpKind::Dequantize || op.kind == OpKind::DynamicDequantize) return &op;
+    if (!schema.traits.converts && schema.nest != LoopNest::reshaped) return nullptr;
+    value = op.inputs[0];
+  }
+  return nullptr;
+}
+
 std::optional<DequantizedWeights> dequantized_weights(const Graph& graph, const Op& product) {
   if (!is_matrix_product(product) || graph.tensor(product.inputs[1]).dtype == DataType::f64) return std::nullopt;
   DequantizedWeights weights;
-  const auto is_dequantize = [](const Op& op) { return op.kind == OpKind::Dequantize || op.kind == OpKind::DynamicDequantize; };
-  int position = only_maker(graph, product.inputs[1]);
-  while (position >= 0 && !is_dequantize(graph.op(position))) {
-    const Op& op = graph.op(position);
-    if (!schema_of(op.kind).traits.converts && schema_of(op.kind).nest != LoopNest::reshaped) return std::nullopt;
-    weights.ops.push_back(position);
-    position = only_maker(graph, op.inputs[0]);
-  }
-  if (position < 0) return std::nullopt;
-  const Op& op = graph.op(position);
-  weights.ops.push_back(position);
+  const Op* const made_by = dequantize_of(graph, product.inputs[1], weights.ops);
+  if (made_by == nullptr) return std::nullopt;
+  const Op& op = *made_by;
   weights.value = op.inputs[0];
   const LogicalTensor &tensor = graph.tensor(weights.value), &read = graph.tensor(product.inputs[1]);
   if (!takes(tensor.dtype) || !tensor.shape || !read.shape || read.rank() != 2) return std::nullopt;
@@ -156,8 +178,9 @@ std::optional<DequantizedWeights> dequantized_weights(const Graph& graph, const 
     take_attributes(op, weights);
   else
     take_inputs(op, weights);
-  return *tensor.shape == *read.shape || joins_axes(graph, *read.shape, *group, weights) ? std::optional(weights)
-                                                                                         : std::nullopt;
+  if (*tensor.shape != *read.shape && !joins_axes(graph, *read.shape, *group, weights)) return std::nullopt;
+  if (part_of_group(weights.group_rows) > 0 && takes_zero_points(graph, weights)) weights.rows = quantized_rows(graph, product);
+  return weights;
 }
 
 }  // namespace lamina

@@ -19,9 +19,11 @@ GroupedGraph::GroupedGraph(const Graph& graph, const std::vector<FusionGroup>& g
     if (library == nullptr) continue;
     if (product && library->takes_integers(first_op(g)))
       costs_nothing_.emplace(group_of(product->weights.ops.front()), group_of(product->src.ops.front()));
-    else if (const auto weights = dequantized_group(graph, groups, groups[g]);
-             weights && library->dequantizes_weights(first_op(g)))
+    else if (const auto weights = dequantized_group(graph, groups, groups[g], *library);
+             weights && library->dequantizes_weights(first_op(g))) {
       costs_nothing_.emplace(group_of(weights->ops.front()), group_of(weights->ops.front()));
+      if (weights->rows) costs_nothing_.emplace(group_of(weights->rows->ops.front()), group_of(weights->rows->ops.front()));
+    }
   }
 }
 
@@ -87,10 +89,13 @@ std::optional<QuantizedProduct> quantized_group(const Graph& graph, const std::v
 }
 
 std::optional<DequantizedWeights> dequantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
-                                                    const FusionGroup& product) {
+                                                    const FusionGroup& product, const LibraryCapabilities& library) {
   if (product.no_loop_nest.empty()) return std::nullopt;
-  std::optional<DequantizedWeights> found = dequantized_weights(graph, graph.op(product.ops.front()));
-  return found && is_a_group(groups, found->ops) ? found : std::nullopt;
+  const Op& op = graph.op(product.ops.front());
+  std::optional<DequantizedWeights> found = dequantized_weights(graph, op);
+  if (!found || !is_a_group(groups, found->ops)) return std::nullopt;
+  if (found->rows && (!library.multiplies_quantized_rows(op) || !is_a_group(groups, found->rows->ops))) found->rows.reset();
+  return found;
 }
 
 }  // namespace lamina

@@ -56,8 +56,8 @@ class GroupedGraph {
 std::optional<QuantizedProduct> quantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
                                                 const FusionGroup& product);
 
-// The same for weights that a product dequantises itself.
+// The same for weights that a product dequantises itself, and rows if the library multiplies their integers.
 std::optional<DequantizedWeights> dequantized_group(const Graph& graph, const std::vector<FusionGroup>& groups,
-                                                    const FusionGroup& product);
+                                                    const FusionGroup& product, const LibraryCapabilities& library);
 
 }  // namespace lamina

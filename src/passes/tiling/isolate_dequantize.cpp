@@ -64,6 +64,7 @@ std::vector<FusionGroup> isolate_dequantize(const Graph& graph, std::vector<Fusi
       put_apart(groups, product->weights.ops);
     } else if (const auto weights = dequantized_weights(graph, op); weights && library->dequantizes_weights(op)) {
       put_apart(groups, weights->ops);
+      if (weights->rows && library->multiplies_quantized_rows(op)) put_apart(groups, weights->rows->ops);
     }
   }
   return groups;

@@ -3,6 +3,7 @@
 #include "backends/cpu/code/object_code.h"
 #include "backends/cpu/emit/emit_kernel.h"
 #include "backends/cpu/product/emit_dequantized.h"
+#include "backends/cpu/product/emit_integer_groups.h"
 #include "backends/cpu/product/emit_product.h"
 #include "interface/status.h"
 
@@ -43,6 +44,12 @@ CodeSource source_of(const ScaledRow& row) {
 CodeSource source_of(const DequantizedTile& tile) {
   return {.name = "dequantized_tile", .structure = describe(tile), .emit = [tile](const CodeModule& to) {
             emit_dequantized_tile(to.module, to.symbol, tile, to.target);
+          }};
+}
+
+CodeSource source_of(const IntegerTile& tile) {
+  return {.name = "integer_tile", .structure = describe(tile), .emit = [tile](const CodeModule& to) {
+            emit_integer_tile(to.module, to.symbol, tile, to.target);
           }};
 }
 

@@ -30,6 +30,7 @@ CodeSource source_of(const PanelCopy& copy);
 CodeSource source_of(const RowConversion& conversion);
 CodeSource source_of(const ScaledRow& row);
 CodeSource source_of(const DequantizedTile& tile);
+CodeSource source_of(const IntegerTile& tile);
 CodeSource source_of(const WordCopy& copy);
 
 }  // namespace lamina::cpu

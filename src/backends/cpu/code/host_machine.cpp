@@ -104,6 +104,7 @@ const Machine& whole_host() {
     host.instructions.computes_in_bf16 = *target.needs_for_bf16 != '\0' && has_all(target.needs_for_bf16);
     host.instructions.has_bf16_tiles = *target.needs_for_bf16_tiles != '\0' && has_all(target.needs_for_bf16_tiles);
     host.instructions.computes_in_f16 = *target.needs_for_f16 != '\0' && has_all(target.needs_for_f16);
+    host.instructions.multiplies_bytes = *target.needs_for_bytes != '\0' && has_all(target.needs_for_bytes);
     host.cpu = host_processor().name;
     host.features = host_features();
     return host;

@@ -79,6 +79,10 @@ class DefaultPrimitiveLibrary final : public PrimitiveLibrary {
     const std::span<const LibraryOp> entries = library_ops(product.kind);
     return std::any_of(entries.begin(), entries.end(), [](const LibraryOp& entry) { return entry.dequantizes_weights; });
   }
+  bool multiplies_quantized_rows(const Op& product) const override {
+    const std::span<const LibraryOp> entries = library_ops(product.kind);
+    return std::any_of(entries.begin(), entries.end(), [](const LibraryOp& entry) { return entry.multiplies_quantized_rows; });
+  }
   std::optional<PostOpSupport> takes_post_op(const Op& product, const Op& op) const override {
     for (const LibraryOp& entry : library_ops(product.kind)) {
       const bool is_used = entry.takes_integers == nullptr || entry.takes_integers();

@@ -25,6 +25,7 @@ struct LibraryOp {
   bool (*is_fast_in)(DataType dtype) = nullptr;  // whether this machine has fast code for tensors of bf16 or f16; null: it has
   bool (*takes_integers)() = nullptr;            // LibraryCapabilities::takes_integers; null: it does not
   bool dequantizes_weights = false;              // LibraryCapabilities::dequantizes_weights
+  bool multiplies_quantized_rows = false;        // LibraryCapabilities::multiplies_quantized_rows
   // LibraryCapabilities::takes_post_op and its limits, after ops of integers if takes_integers; null: none.
   std::optional<LibraryCapabilities::PostOpSupport> (*takes_post_op)(const Op& op) = nullptr;
   // Of a convolution in groups of few channels: whether the code of a primitive with this name, on a machine with such

@@ -21,6 +21,17 @@ struct DequantizedTile {
 
 std::string describe(const DequantizedTile& tile);
 
+// ProductTileFunction of integers (kernels/integer_rows.h): `weights` is a QuantizedPanelMemory, and src has rows of
+// program/integer_row.h. `count` is all of k; dst is not read.
+struct IntegerTile {
+  QuantizedPanel panel;
+  int rows = 1;
+  bool has_zero_points = false;  // the rows
+  int64_t bytes_ahead = 0;       // prefetches words this far ahead; 0: not
+};
+
+std::string describe(const IntegerTile& tile);
+
 // PanelCopyFunction: `count` rows of words from the rows of a matrix, each of which has 8 or 4 rows of the matrix. The weights
 // of a row are contiguous, from a whole byte on.
 struct WordCopy {

@@ -57,4 +57,21 @@ llvm::Value* add_products_of_pairs(ProductFunction& f, llvm::Value* sum, llvm::V
   return f.b.CreateAdd(f.b.CreateAdd(sum, f.b.CreateMul(low(first), low(second))), f.b.CreateMul(high(first), high(second)));
 }
 
+llvm::Value* add_products_of_bytes(ProductFunction& f, llvm::Value* sum, llvm::Value* codes, llvm::Value* bytes,
+                                   bool are_small) {
+  const TargetHooks* const hooks = f.instructions.target->hooks;
+  if (hooks != nullptr && hooks->add_products_of_bytes != nullptr) {
+    if (llvm::Value* const added = hooks->add_products_of_bytes(f.b, f.instructions, sum, codes, bytes, are_small))
+      return added;
+  }
+  llvm::Type *const words = codes->getType(), *const pairs = shaped(words, f.b.getInt16Ty(), 2);
+  constexpr uint64_t kByte = 8;
+  const auto as_words = [&](llvm::Value* values) { return f.b.CreateBitCast(values, words); };
+  llvm::Value *const of_codes = f.b.CreateBitCast(codes, pairs), *const of_bytes = f.b.CreateBitCast(bytes, pairs);
+  llvm::Value* const even_codes = f.b.CreateAnd(of_codes, llvm::ConstantInt::get(pairs, 0xFF));
+  llvm::Value* const even_bytes = f.b.CreateAShr(f.b.CreateShl(of_bytes, kByte), kByte);
+  sum = add_products_of_pairs(f, sum, as_words(even_codes), as_words(even_bytes));
+  return add_products_of_pairs(f, sum, as_words(f.b.CreateLShr(of_codes, kByte)), as_words(f.b.CreateAShr(of_bytes, kByte)));
+}
+
 }  // namespace lamina::cpu

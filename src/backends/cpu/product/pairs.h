@@ -23,6 +23,11 @@ llvm::Value* words_of_pairs(ProductFunction& f, DataType dtype, int32_t zero_poi
 // Of words: sum + the two products.
 llvm::Value* add_products_of_pairs(ProductFunction& f, llvm::Value* sum, llvm::Value* first, llvm::Value* second);
 
+// Of words of four bytes: sum + the products of the unsigned ones in `codes` and the signed ones in `bytes`. `are_small`: all
+// codes are less than 128.
+llvm::Value* add_products_of_bytes(ProductFunction& f, llvm::Value* sum, llvm::Value* codes, llvm::Value* bytes,
+                                   bool are_small);
+
 // Words of bf16 from two rows, as f32.
 llvm::Value* words_of_rows(ProductFunction& f, llvm::Value* first, llvm::Value* second);
 

@@ -165,9 +165,7 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
   std::vector<kernel::Binding> args = step.args;
   PrimitiveUse use{.threads = tile == nullptr ? compiler.machine.cores : 1, .in_a_tile = tile != nullptr};
   const bool has_constant_weights =
-      args.size() > 1 && step.inputs.size() > 1 && is_constant_or_copy(args[1]) &&
-      (!step.dequantized || std::all_of(args.end() - static_cast<std::ptrdiff_t>(step.operands.size()), args.end(),
-                                        [this](const auto& arg) { return is_constant(arg); }));
+      args.size() > 1 && step.inputs.size() > 1 && is_constant_or_copy(args[1]) && has_constant_operands_of_weights(step);
   if (has_constant_weights) use.packs_weights = true;
   use.machine = &compiler.machine;
   if (tile != nullptr && tile->packed_inputs.contains(step.op.id)) {
@@ -191,6 +189,12 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
   }
   for (size_t a = step.inputs.size(); a < outputs_end; ++a) end_block(args[a]);
   steps_.push_back({std::move(primitive), std::move(args), constant});
+}
+
+bool PlanRunner::has_constant_operands_of_weights(const kernel::LibraryStep& step) const {
+  const auto first = step.args.begin() + static_cast<std::ptrdiff_t>(step.inputs.size() + step.outputs.size());
+  const size_t count = step.dequantized ? step.dequantized->operands_of_weights() : 0;
+  return std::all_of(first, first + static_cast<std::ptrdiff_t>(count), [this](const auto& arg) { return is_constant(arg); });
 }
 
 int PlanRunner::new_constant(const kernel::Binding& from, size_t bytes) {

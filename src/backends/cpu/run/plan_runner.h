@@ -72,6 +72,8 @@ class PlanRunner {
   void add_tiled_step(const kernel::TiledStep& step, const StepCompiler& compiler);
   bool is_constant(const kernel::Binding& binding) const;
   bool is_constant_or_copy(const kernel::Binding& binding) const;
+  // Scales and zero points of the weights that the step dequantises.
+  bool has_constant_operands_of_weights(const kernel::LibraryStep& step) const;
   int new_constant(const kernel::Binding& from, size_t bytes);    // returns its number
   ConstantBlock* constant_block(const kernel::Binding& binding);  // null: it is no such block
   void read_block(const kernel::Binding& binding);

@@ -47,6 +47,7 @@ std::string describe(const Instructions& instructions) {
   if (instructions->vector_bits == 0) text += " of " + std::to_string(instructions.scalable_bits) + " bits";
   if (instructions.computes_in_bf16) text += ", computes in bf16";
   if (instructions.computes_in_f16) text += ", computes in f16";
+  if (instructions.multiplies_bytes) text += ", multiplies bytes";
   return text;
 }
 

@@ -39,7 +39,8 @@ struct Target {
   const char* needs_for_bf16 = "";
   const char* needs_for_bf16_tiles = "";
   const char* needs_for_f16 = "";
-  int vector_bits = 128;  // 0: the machine's length (Instructions::scalable_bits)
+  const char* needs_for_bytes = "";  // for Instructions::multiplies_bytes, likewise
+  int vector_bits = 128;             // 0: the machine's length (Instructions::scalable_bits)
 
   // Properties of its instructions that select between code with the same bits. With all of them false, code is correct
   // everywhere, but slower.
@@ -85,6 +86,7 @@ struct Instructions {
   bool computes_in_bf16 = false;  // rounds f32 to bf16 in one instruction, and multiplies and adds pairs of bf16
   bool has_bf16_tiles = false;    // multiplies matrices of bf16 in instructions of their own, for which no code is generated
   bool computes_in_f16 = false;
+  bool multiplies_bytes = false;  // and adds four products of integers of 8 bits, in one instruction
   bool operator==(const Instructions&) const = default;
 
   const Target* operator->() const { return target; }

@@ -162,6 +162,115 @@ TEST(DequantizedProduct, IsTheChainOfMultiplyAdds) {
   }
 }
 
+// ---- both factors of integers
+
+struct IntegerCase {
+  DataType rows = s8, dtype = s4, as = f32;
+  int64_t m = 3, k = 128, n = 80, group = 32;
+  bool has_zero_points = true, has_zero_points_of_rows = true, has_bias = false, is_constant = false;
+  std::string qtype = "per_group";  // of the rows: "per_group" means one scale per row
+};
+
+struct IntegerProduct {
+  Graph graph;
+  uint64_t src, scales_of_rows, zero_points_of_rows, values, scales, zero_points, bias, dst;
+};
+
+IntegerProduct built(const IntegerCase& c) {
+  GraphBuilder g;
+  IntegerProduct made{{}, kNoTensor, kNoTensor, kNoTensor, kNoTensor, kNoTensor, kNoTensor, kNoTensor, kNoTensor};
+  const Dims groups{c.n, c.k / c.group}, of_rows = c.qtype == "per_tensor" ? Dims{1} : Dims{2, c.m, 1};
+  const auto operand = [&](DataType dtype, const Dims& of) {
+    return c.is_constant ? g.constant(dtype, of) : g.input(dtype, of);
+  };
+  std::vector<uint64_t> weights{made.values = operand(c.dtype, {c.n, c.k}), made.scales = operand(c.as, groups)};
+  if (c.has_zero_points) weights.push_back(made.zero_points = operand(c.dtype, groups));
+  std::vector<uint64_t> rows{made.src = g.input(c.rows, {2, c.m, c.k}), made.scales_of_rows = g.input(c.as, of_rows)};
+  if (c.has_zero_points_of_rows) rows.push_back(made.zero_points_of_rows = g.input(c.rows, of_rows));
+  Attributes attributes{{"qtype", c.qtype}};
+  if (c.qtype == "per_group") attributes["group_shape"] = Dims{1, 1, c.k};
+  std::vector<uint64_t> factors{
+      g.op(OpKind::DynamicDequantize, rows, attributes, c.as),
+      g.op(OpKind::DynamicDequantize, weights, {{"qtype", std::string("per_group")}, {"group_shape", Dims{1, c.group}}}, c.as)};
+  if (c.has_bias) factors.push_back(made.bias = g.input(c.as, {c.n}));
+  made.dst = g.op(OpKind::MatMul, factors, {{"transpose_b", true}});
+  made.graph = g.finish();
+  return made;
+}
+
+LibraryRun expect_product_of_integers(const IntegerCase& c, const std::map<uint64_t, Buffer>& given = {}) {
+  SCOPED_TRACE(join(name_of(c.rows), " by ", name_of(c.dtype), " as ", name_of(c.as), ", ", c.m, " x ", c.k, " x ", c.n,
+                    ", groups of ", c.group, c.has_zero_points ? ", zero points" : "",
+                    c.has_zero_points_of_rows ? ", zero points of rows" : ""));
+  const double error = c.as == f32 ? 1e-5 : c.as == f16 ? 4e-3 : 2e-2;
+  LibraryRun run = expect_library_matches_reference(built(c).graph, error, given);
+  EXPECT_THAT(run.info.kernels, ElementsAre(HasSubstr(join("product of ", name_of(c.rows), " by ", name_of(c.dtype)))));
+  return run;
+}
+
+TEST(ProductOfIntegers, OfEveryTypeAndZeroPoint) {
+  for (const DataType rows : {s8, u8}) {
+    for (const DataType dtype : {s4, u4, s8, u8}) {
+      for (const int zero_points : {0, 1, 2, 3})
+        expect_product_of_integers({.rows = rows,
+                                    .dtype = dtype,
+                                    .has_zero_points = (zero_points & 1) != 0,
+                                    .has_zero_points_of_rows = (zero_points & 2) != 0,
+                                    .has_bias = zero_points == 1});
+    }
+    for (const DataType as : {bf16, f16}) expect_product_of_integers({.rows = rows, .as = as, .has_bias = true});
+  }
+}
+
+TEST(ProductOfIntegers, OfEveryExtent) {
+  for (const int64_t m : {1, 2, 5, 17, 90}) expect_product_of_integers({.m = m, .n = 70});
+  for (const int64_t group : {8, 12, 64, 128, 384, 520}) expect_product_of_integers({.k = 3 * group, .group = group});
+  for (const int64_t group : {9, 20}) expect_product_of_integers({.dtype = s8, .k = 2 * group, .n = 3, .group = group});
+  expect_product_of_integers({.qtype = "per_tensor"});
+}
+
+// kernels/integer_rows.h
+TEST(ProductOfIntegers, SumsEachGroupExactly) {
+  for (const bool is_constant : {false, true}) {
+    const IntegerCase c{.rows = u8, .m = 7, .k = 256, .has_bias = true, .is_constant = is_constant};
+    const IntegerProduct made = built(c);
+    const LibraryRun run = expect_product_of_integers(c);
+    std::map<uint64_t, std::vector<double>> of;
+    for (const auto* tensors : {&run.inputs, &run.outputs})
+      for (const LogicalTensor& tensor : *tensors) of[tensor.id] = elements(tensor, run.buffers.at(tensor.id));
+    const auto at = [&](uint64_t id, int64_t element) { return of[id][static_cast<size_t>(element)]; };
+    for (int64_t row = 0; row < 2 * c.m; ++row) {
+      for (int64_t column = 0; column < c.n; ++column) {
+        float sum = 0;
+        for (int64_t group = 0; group < c.k / c.group; ++group) {
+          const int64_t of_group = column * (c.k / c.group) + group;
+          double exact = 0;
+          for (int64_t k = group * c.group; k < (group + 1) * c.group; ++k)
+            exact += (at(made.src, row * c.k + k) - at(made.zero_points_of_rows, row)) *
+                     (at(made.values, column * c.k + k) - at(made.zero_points, of_group));
+          sum = std::fma(static_cast<float>(exact), static_cast<float>(at(made.scales, of_group)), sum);
+        }
+        sum *= static_cast<float>(at(made.scales_of_rows, row));
+        sum += static_cast<float>(at(made.bias, column));
+        ASSERT_EQ(static_cast<float>(at(made.dst, row * c.n + column)), sum) << row << ", " << column;
+      }
+    }
+  }
+}
+
+// Groups of fewer than 8 weights, and rows in parts that have their own scales, are dequantised.
+TEST(ProductOfIntegers, NotOfSmallGroupsOrPartsOfRows) {
+  const LibraryRun small = expect_library_matches_reference(built(IntegerCase{.dtype = s8, .group = 4}).graph, 1e-5);
+  EXPECT_THAT(small.info.kernels, Contains(HasSubstr("product by s8")));
+  GraphBuilder g;
+  const uint64_t rows = g.op(OpKind::DynamicDequantize, {g.input(s8, {3, 64}), g.input(f32, {3, 2})},
+                             {{"qtype", std::string("per_group")}, {"group_shape", Dims{1, 32}}}, f32);
+  const uint64_t weights = g.op(OpKind::DynamicDequantize, {g.input(s4, {32, 64}), g.input(f32, {32, 2})},
+                                {{"qtype", std::string("per_group")}, {"group_shape", Dims{1, 32}}}, f32);
+  g.op(OpKind::MatMul, {rows, weights}, {{"transpose_b", true}});
+  EXPECT_THAT(expect_library_matches_reference(g.finish(), 1e-5).info.kernels, Contains(HasSubstr("product by s4")));
+}
+
 TEST(DequantizedProduct, OfConstantWeightsHasTheSameBits) {
   for (const int64_t rows : {1, 40}) {
     Case c{.rows = rows, .group = {1, 32}, .has_zero_points = true};

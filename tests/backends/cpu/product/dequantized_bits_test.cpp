@@ -110,9 +110,10 @@ class DequantizedBits : public OnDescribedMachine {
     for (const DequantizedSchedule& schedule : tried) {
       for (const bool is_packed : {false, true}) {
         const int threads = std::vector<int>{1, 2, 3, 7}[random_() % 4];
-        const auto made = cpu::quantized_weights(matrix, machine_, schedule, is_packed);
+        const auto made = cpu::quantized_weights(matrix, cpu::run_of(matrix), machine_, schedule, is_packed);
         const cpu::QuantizedWeights& weights = *made;
-        const cpu::ProductRunner runner(contraction, machine_, schedule.product, threads, cpu::product_weights(weights));
+        const cpu::ProductRunner runner(contraction, machine_, schedule.product, threads,
+                                        cpu::product_weights(weights, nullptr));
         const cpu::Executor executor(cpu::Executor::Kind::workers, threads);
         AlignedBytes packed(weights.packed_bytes()), scratch(runner.scratch_bytes());
         if (is_packed) weights.pack(memory, packed.data(), executor);

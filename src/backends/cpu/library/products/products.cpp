@@ -1,6 +1,6 @@
-// MatMul by generated code: f32 and f64, and weights of 4 and 8 bits, which it dequantises; bf16 in pairs where there are
-// instructions for them; bf16 and f16, which it converts,
-// and integers of 8 bits, where no library multiplies them fast and exactly.
+// MatMul by generated code: f32 and f64; bf16 in pairs where there are instructions for them; bf16 and f16, which it converts;
+// weights of 4 and 8 bits, which it dequantises or multiplies by integers in groups; and integers of 8 bits, where no library
+// multiplies them fast and exactly.
 #include <algorithm>
 #include <functional>
 
@@ -12,6 +12,7 @@
 #include "backends/cpu/library/products/product_runner.h"
 #include "backends/cpu/library/products/quantized_weights.h"
 #include "interface/status.h"
+#include "kernels/integer_rows.h"
 #include "kernels/quantized_matrix.h"
 
 namespace lamina::cpu {
@@ -60,16 +61,42 @@ std::unique_ptr<const Primitive> product_step(const Contraction& contraction, si
   return std::make_unique<const ProductStep>(std::move(product), of, std::move(name));
 }
 
+std::unique_ptr<const Primitive> product_of_integers(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  const kernel::QuantizedMatrix matrix = kernel::quantized_matrix(step);
+  const kernel::IntegerRows integers = kernel::integer_rows(step);
+  const Contraction contraction = kernel::dequantized_contraction_of(step);
+  const Machine machine = machine_of(use);
+  const bool is_packed = use.packs_weights && !use.in_a_tile;
+  const DequantizedSchedule schedule = choose_schedule_of_integers(contraction, machine, use.threads, is_packed);
+  auto weights = quantized_weights(matrix, kernel::part_of_group(matrix), machine, schedule, is_packed);
+  auto rows = quantized_rows(integers, *weights, contraction.matrices.m);
+  auto product = std::make_unique<const ProductRunner>(contraction, machine, schedule.product, use.threads,
+                                                       product_weights(*weights, &integers), rows.get());
+  const lamina::QuantizedRows& given = *step.dequantized->rows;
+  DequantizedPorts ports{step.inputs.size(),
+                         step.dequantized->given_scales,
+                         step.dequantized->given_zero_points,
+                         given.scales != kNoValue,
+                         given.zero_points != kNoValue,
+                         given.given_scale,
+                         static_cast<int32_t>(given.given_zero_point)};
+  std::string name = join("product of ", name_of(integers.dtype), " by ", kernel::print(matrix), ", ", describe(schedule));
+  return std::make_unique<const DequantizedStep>(std::move(weights), std::move(rows), std::move(product), std::move(ports),
+                                                 std::move(name));
+}
+
 std::unique_ptr<const Primitive> dequantized_product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  if (step.dequantized->rows) return product_of_integers(step, use);
   const kernel::QuantizedMatrix matrix = kernel::quantized_matrix(step);
   const Contraction contraction = kernel::dequantized_contraction_of(step);
   const Machine machine = machine_of(use);
-  const DequantizedSchedule schedule = choose_dequantized_schedule(contraction, run_of(matrix), machine, use.threads);
-  auto weights = quantized_weights(matrix, machine, schedule, use.packs_weights && !use.in_a_tile);
-  auto product =
-      std::make_unique<const ProductRunner>(contraction, machine, schedule.product, use.threads, product_weights(*weights));
+  const int64_t run = run_of(matrix);
+  const DequantizedSchedule schedule = choose_dequantized_schedule(contraction, run, machine, use.threads);
+  auto weights = quantized_weights(matrix, run, machine, schedule, use.packs_weights && !use.in_a_tile);
+  auto product = std::make_unique<const ProductRunner>(contraction, machine, schedule.product, use.threads,
+                                                       product_weights(*weights, nullptr));
   DequantizedPorts ports{step.inputs.size(), step.dequantized->given_scales, step.dequantized->given_zero_points};
-  return std::make_unique<const DequantizedStep>(std::move(weights), std::move(product), std::move(ports),
+  return std::make_unique<const DequantizedStep>(std::move(weights), nullptr, std::move(product), std::move(ports),
                                                  join("product by ", kernel::print(matrix), ", ", describe(schedule)));
 }
 
@@ -111,7 +138,11 @@ std::unique_ptr<const Primitive> product_of_pairs(const kernel::LibraryStep& ste
 }  // namespace
 
 std::vector<LibraryOp> product_ops() {
-  return {{.kind = OpKind::MatMul, .compile = product, .is_fast_in = is_as_wide_as_sums, .dequantizes_weights = true},
+  return {{.kind = OpKind::MatMul,
+           .compile = product,
+           .is_fast_in = is_as_wide_as_sums,
+           .dequantizes_weights = true,
+           .multiplies_quantized_rows = true},
           {.kind = OpKind::MatMul, .compile = product_of_pairs, .is_fast_in = [](DataType) { return false; }},
           {.kind = OpKind::GroupedMatMul, .compile = grouped_product}};
 }

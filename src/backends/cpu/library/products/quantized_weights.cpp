@@ -10,11 +10,11 @@ namespace lamina::cpu {
 
 namespace {
 
-QuantizedPanel panel_of(const kernel::QuantizedMatrix& matrix, const ProductSchedule& schedule) {
+QuantizedPanel panel_of(const kernel::QuantizedMatrix& matrix, int64_t run, const ProductSchedule& schedule) {
   return {.dtype = matrix.values.dtype,
           .vector_bits = schedule.vector_bits,
           .vectors = schedule.vectors,
-          .run = run_of(matrix),
+          .run = run,
           .scales = matrix.scales.dtype,
           .has_zero_points = matrix.zero_points.has_value(),
           .rounds_to = matrix.rounds_to};
@@ -31,9 +31,10 @@ int64_t run_of(const kernel::QuantizedMatrix& matrix) {
   return group;
 }
 
-std::unique_ptr<const QuantizedWeights> quantized_weights(const kernel::QuantizedMatrix& matrix, const Machine& machine,
-                                                          const DequantizedSchedule& schedule, bool is_packed) {
-  QuantizedWeightsProgram program{matrix, panel_of(matrix, schedule.product), schedule.in_registers, is_packed};
+std::unique_ptr<const QuantizedWeights> quantized_weights(const kernel::QuantizedMatrix& matrix, int64_t run,
+                                                          const Machine& machine, const DequantizedSchedule& schedule,
+                                                          bool is_packed) {
+  QuantizedWeightsProgram program{matrix, panel_of(matrix, run, schedule.product), schedule.in_registers, is_packed};
   const QuantizedPanel& panel = program.panel;
   const auto copy_along_k = [&] {
     return compile_code(
@@ -54,9 +55,24 @@ std::unique_ptr<const QuantizedWeights> quantized_weights(const kernel::Quantize
   return std::make_unique<const QuantizedWeights>(std::move(program), std::move(code));
 }
 
-ProductWeights product_weights(const QuantizedWeights& weights) {
+std::unique_ptr<const QuantizedRows> quantized_rows(const kernel::IntegerRows& rows, const QuantizedWeights& weights,
+                                                    int64_t rows_of_entry) {
+  return std::make_unique<const QuantizedRows>(QuantizedRowsProgram{rows, weights.program().panel, rows_of_entry});
+}
+
+ProductWeights product_weights(const QuantizedWeights& weights, const kernel::IntegerRows* rows) {
   ProductWeights of{.source = &weights};
   if (!weights.program().in_registers) return of;
+  if (rows != nullptr) {
+    of.tile = [panel = weights.program().panel,
+               has_zero_points = rows->has_zero_points || rows->dtype == DataType::u8](const ProductTile& of_floats) {
+      return source_of(IntegerTile{.panel = panel,
+                                   .rows = of_floats.rows,
+                                   .has_zero_points = has_zero_points,
+                                   .bytes_ahead = product_tuning::kIntegersAhead});
+    };
+    return of;
+  }
   of.tile = [panel = weights.program().panel](const ProductTile& of_floats) {
     return source_of(DequantizedTile{.panel = panel, .rows = of_floats.rows, .bytes_ahead = product_tuning::kIntegersAhead});
   };

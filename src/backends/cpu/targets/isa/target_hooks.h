@@ -40,6 +40,10 @@ struct TargetHooks {
   // Lanes of 32 bits, each with two signed integers of 16 bits: sum + the two products of `first` and `second`.
   llvm::Value* (*add_products_of_pairs)(llvm::IRBuilder<>& b, llvm::Value* sum, llvm::Value* first,
                                         llvm::Value* second) = nullptr;
+  // Lanes of 32 bits, each with four integers of 8 bits, unsigned in `codes` and signed in `bytes`: sum + their products.
+  // `are_small`: all codes are less than 128.
+  llvm::Value* (*add_products_of_bytes)(llvm::IRBuilder<>& b, const Instructions& instructions, llvm::Value* sum,
+                                        llvm::Value* codes, llvm::Value* bytes, bool are_small) = nullptr;
   // Lanes of f32; those of the factors have two bf16. sum + the product of the high halves, then + that of the low ones;
   // numbers below 2^-126 are 0 (kernels/contraction.h).
   llvm::Value* (*add_products_of_bf16_pairs)(llvm::IRBuilder<>& b, llvm::Value* sum, llvm::Value* first,

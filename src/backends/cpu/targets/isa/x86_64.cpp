@@ -44,6 +44,35 @@ llvm::Value* targets::add_products_of_pairs(llvm::IRBuilder<>& b, llvm::Value* s
   return b.CreateAdd(sum, b.CreateIntrinsic(intrinsic, {}, {as_pairs(first), as_pairs(second)}));
 }
 
+namespace {
+
+// Saturates sums of two products at 16 bits.
+llvm::Value* sums_of_byte_pairs(llvm::IRBuilder<>& b, llvm::Value* codes, llvm::Value* bytes) {
+  const uint64_t bits = codes->getType()->getPrimitiveSizeInBits();
+  const auto intrinsic = bits == 512   ? llvm::Intrinsic::x86_avx512_pmaddubs_w_512
+                         : bits == 256 ? llvm::Intrinsic::x86_avx2_pmadd_ub_sw
+                                       : llvm::Intrinsic::x86_ssse3_pmadd_ub_sw_128;
+  auto* const type = llvm::FixedVectorType::get(b.getInt8Ty(), static_cast<unsigned>(bits / 8));
+  return b.CreateIntrinsic(intrinsic, {}, {b.CreateBitCast(codes, type), b.CreateBitCast(bytes, type)});
+}
+
+}  // namespace
+
+llvm::Value* targets::add_products_of_bytes(llvm::IRBuilder<>& b, const Instructions& instructions, llvm::Value* sum,
+                                            llvm::Value* codes, llvm::Value* bytes, bool are_small) {
+  const uint64_t bits = sum->getType()->getPrimitiveSizeInBits();
+  if (bits != 128 && bits != 256 && bits != 512) return nullptr;
+  if (instructions.multiplies_bytes) {
+    const auto intrinsic = bits == 512   ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+                           : bits == 256 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                                         : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+    return b.CreateIntrinsic(intrinsic, {}, {sum, codes, bytes});
+  }
+  if (!are_small) return nullptr;
+  llvm::Value* const pairs = b.CreateBitCast(sums_of_byte_pairs(b, codes, bytes), sum->getType());
+  return add_products_of_pairs(b, sum, pairs, llvm::ConstantInt::get(sum->getType(), 0x00010001));
+}
+
 constinit const Architecture targets::x86_64{.name = "x86-64",
                                              .triple_elsewhere = "x86_64-unknown-linux-gnu",
                                              .plain_cpu = "x86-64",

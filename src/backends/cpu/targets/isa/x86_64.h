@@ -11,4 +11,8 @@ llvm::Value* eight_to_f16(llvm::IRBuilder<>& b, llvm::Value* x);
 // TargetHooks::add_products_of_pairs for vectors of 128, 256 and 512 bits.
 llvm::Value* add_products_of_pairs(llvm::IRBuilder<>& b, llvm::Value* sum, llvm::Value* first, llvm::Value* second);
 
+// TargetHooks::add_products_of_bytes for the same vectors.
+llvm::Value* add_products_of_bytes(llvm::IRBuilder<>& b, const Instructions& instructions, llvm::Value* sum, llvm::Value* codes,
+                                   llvm::Value* bytes, bool are_small);
+
 }  // namespace lamina::cpu::targets
