@@ -177,6 +177,25 @@ def test_what_is_not_carried_stays_with_torch(name, dynamic):
             torch.testing.assert_close(call(x), LEFT[name](x), rtol=1e-4, atol=1e-5)
 
 
+VIEWS_BY_SIZE = {
+    "halves": lambda x: torch.cat([-x.chunk(2, -1)[1], x.chunk(2, -1)[0]], -1) * x,
+    "a slice up to a size": lambda x: x[..., :x.shape[-1] // 2] * 2,
+    "the last one": lambda x: x.select(-1, x.shape[-1] - 1) * 2,
+    "unequal parts": lambda x: x.split([x.shape[-1] - 3, 3], -1)[0] * 2,
+    "windows": lambda x: x.unfold(-1, x.shape[-1] // 4, x.shape[-1] // 4) * 2,
+}
+
+
+@pytest.mark.parametrize("name", VIEWS_BY_SIZE)
+def test_views_whose_places_are_sizes(name):
+    function = VIEWS_BY_SIZE[name]
+    call = compiled(function, dynamic=True)
+    for extent in (64, 32, 16):
+        x = torch.randn(2, 3, extent, requires_grad=True)
+        ours, eager = (torch.autograd.grad(f(x).square().sum(), x)[0] for f in (call, function))
+        torch.testing.assert_close(ours, eager, rtol=1e-5, atol=1e-5)
+
+
 def test_meta_tensors_stay_with_torch():
     made = compiled(lambda x: F.gelu(x) + torch.zeros(8, device="meta"))(torch.empty(4, 8, device="meta"))
     assert made.device.type == "meta" and made.shape == (4, 8)

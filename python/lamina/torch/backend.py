@@ -23,7 +23,7 @@ from torch._inductor import list_mode_options
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import CompileContext, TracingContext
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
-from torch.fx import GraphModule
+from torch.fx import GraphModule, map_arg
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
@@ -31,8 +31,10 @@ from lamina._errors import Error
 from lamina.torch import emit as _emit
 from lamina.torch.complex_pairs import split_complex
 from lamina.torch.decompositions import all_decompositions
+from lamina.torch.halves import turn_halves
 from lamina.torch.int4 import unpack_int4
 from lamina.torch.lowering import lower
+from lamina.torch.recomputed_norms import make_norms_whole, write_out_norms
 from lamina.torch.report import GraphReport, NodeReport, is_floating, report_of
 from lamina.torch import whole_ops
 from lamina.torch.rewrites import join_permutes, join_scalars, name_empty_statistics, prepare_joint, split_dropout, widen_integer_products, widen_products
@@ -111,7 +113,10 @@ def backend(module: GraphModule, example_inputs: list, *, options: Optional[dict
 def partition(joint: GraphModule, inputs: list, **settings: Any) -> tuple:
     """Splits a joint graph into forward and backward graphs."""
     prepare_joint(joint)
-    return min_cut_rematerialization_partition(joint, inputs, **settings)
+    write_out_norms(joint)
+    forward, backward = min_cut_rematerialization_partition(joint, inputs, **settings)
+    make_norms_whole(forward)
+    return forward, backward
 
 
 _numbers = collections.Counter()
@@ -175,6 +180,7 @@ def rewrite(module: GraphModule) -> None:
     join_permutes(module)
     join_scalars(module)
     split_complex(module)
+    turn_halves(module)
     widen_products(module)
     widen_integer_products(module)
     unpack_int4(module)
@@ -267,6 +273,10 @@ def with_sizes(module: GraphModule, inputs: list) -> GraphModule:
         for node, value in zip((n for n in copy.graph.nodes if n.op == "placeholder"), inputs):
             if isinstance(value, int):
                 node.meta["val"] = value
+    known = lambda node: node.meta["val"] if isinstance(node.meta.get("val"), (int, float)) else node
+    for node in copy.graph.nodes:
+        if node.op == "call_function" and not isinstance(node.meta.get("val"), (int, float)):  # their arithmetic stays
+            node.args, node.kwargs = map_arg(node.args, known), map_arg(node.kwargs, known)
     return copy
 
 

@@ -141,6 +141,11 @@ def bounds(extent: int, count: int) -> list:
     return [(i * extent // count, -(-(i + 1) * extent // count)) for i in range(count)]
 
 
+def laid_out_like(x: Tensor, made: Tensor) -> Tensor:
+    """With the channels where x has them, as eager's pools return them."""
+    return made.contiguous(memory_format=torch._prims_common.suggest_memory_format(x))
+
+
 def adaptive_average(x: Tensor, output_size: list) -> Any:
     """Means of slices, one axis after the other: an infinite element or a NaN reaches its own windows only, which it would not
     in a product with a matrix of weights."""
@@ -150,7 +155,7 @@ def adaptive_average(x: Tensor, output_size: list) -> Any:
     for axis, count in ((-1, output_size[1]), (-2, output_size[0])):
         parts = [made.narrow(axis, begin, end - begin).mean(axis, keepdim=True) for begin, end in bounds(made.shape[axis], count)]
         made = torch.cat(parts, axis)
-    return made.to(x.dtype)
+    return laid_out_like(x, made.to(x.dtype))
 
 
 def adaptive_average_backward(grad: Tensor, x: Tensor) -> Any:
@@ -168,7 +173,7 @@ def adaptive_average_backward(grad: Tensor, x: Tensor) -> Any:
             part = torch.constant_pad_nd(part, around)
             total = part if total is None else total + part
         made = total
-    return made.to(x.dtype)
+    return laid_out_like(x, made.to(x.dtype))
 
 
 def adaptive_maximum(x: Tensor, output_size: list) -> Any:
@@ -188,14 +193,14 @@ def adaptive_maximum(x: Tensor, output_size: list) -> Any:
     flat = x.flatten(-2)[..., table.flatten()].unflatten(-1, table.shape)
     largest, which = torch.where(legal, flat, -math.inf).max(-1)
     places = table.expand(*which.shape, table.shape[1]).gather(-1, which[..., None]).squeeze(-1)
-    return largest.unflatten(-1, list(output_size)), places.unflatten(-1, list(output_size))
+    return tuple(laid_out_like(x, made.unflatten(-1, list(output_size))) for made in (largest, places))
 
 
 def adaptive_maximum_backward(grad: Tensor, x: Tensor, indices: Tensor) -> Any:
     if 0 in x.shape or 0 in grad.shape:
         return NotImplemented
     flat = torch.zeros_like(x).flatten(-2)
-    return flat.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(x.shape)
+    return laid_out_like(x, flat.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(x.shape))
 
 
 # ---- padding
