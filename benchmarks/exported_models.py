@@ -6,7 +6,7 @@
 
 MODEL: bert (BERT-base, 12 layers, 128 tokens), llama (a block of 2048 channels with grouped queries, 128 tokens), resnet50 (one
 image of 224 pixels); default: all. Weights are random, in f32. Rows of each model, one per runtime:
-  export     seconds from torch.export's program to the file; ONNX Runtime compiles when it loads
+  export     seconds from torch.export's program to the file, with empty caches; ONNX Runtime compiles when it loads
   file       MB of the file
   load       milliseconds until the model can be called, in a process that has imported the package; the file is in the page cache
   first      milliseconds from there to the first result
@@ -232,27 +232,49 @@ def run_worker(runtime, path, arrays, threads, seconds):
 
 # ---- the comparison
 
-def prepare(name, small, folder, runtimes):
-    """Writes the files of a model. Returns for each runtime the path, the seconds and the bytes; a text if it could not be written."""
-    import numpy
+def new_program(name, small):
+    """Returns the module of a model, its inputs, and what torch.export makes of it."""
     import torch
 
     torch.manual_seed(0)
     module, inputs = MODELS[name](small)
     module.eval()
+    with torch.no_grad():
+        return module, inputs, torch.export.export(module, inputs)
+
+
+def run_exporter(runtime, name, path, small):
+    """Prints the seconds of an export as JSON."""
+    import torch
+
+    module, inputs, program = new_program(name, small)
+    if runtime.startswith("lamina"):
+        import lamina
+    begin = time.perf_counter()
+    with torch.no_grad():
+        EXPORTS[runtime](program, module, inputs, pathlib.Path(path))
+    print(json.dumps({"export": time.perf_counter() - begin}))
+
+
+def prepare(name, small, folder, runtimes):
+    """Writes the files of a model, each by a process of its own without anything in caches. Returns for each runtime the path, the
+    seconds and the bytes; a text if it could not be written."""
+    import numpy
+    import torch
+
     made = {}
+    for runtime in runtimes:
+        path = folder / (name + RUNTIMES[runtime])
+        command = [sys.executable, __file__, "--export", runtime, name, str(path)] + ["--smoke"] * small
+        with tempfile.TemporaryDirectory() as caches:
+            done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": caches})
+        if done.returncode == 0:
+            made[runtime] = {"path": str(path), "bytes": path.stat().st_size, **json.loads(done.stdout.splitlines()[-1])}
+        else:
+            made[runtime] = done.stderr.strip().splitlines()[-1]
+    module, inputs, _ = new_program(name, small)
     with torch.no_grad():
         expected = module(*inputs)
-        program = torch.export.export(module, inputs)
-        for runtime in runtimes:
-            path = folder / (name + RUNTIMES[runtime])
-            begin = time.perf_counter()
-            try:
-                EXPORTS[runtime](program, module, inputs, path)
-            except Exception as error:  # of torch, which have no common base
-                made[runtime] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-                continue
-            made[runtime] = {"path": str(path), "export": time.perf_counter() - begin, "bytes": path.stat().st_size}
     numpy.savez(folder / f"{name}.npz", expected=expected.numpy(), **{f"input{i}": each.numpy() for i, each in enumerate(inputs)})
     return made
 
@@ -293,11 +315,10 @@ def print_libraries():
     from lamina import runtime
 
     sizes["liblamina_runtime"] = os.path.getsize(runtime._library()._name)
-    for name, package, pattern in (("libtorch", "torch", "lib/libtorch*.so*"), ("", "torch", "lib/libc10.so"), ("onnxruntime", "onnxruntime", "capi/*.so*")):
+    for name, package, pattern in (("libtorch_cpu", "torch", "lib/libtorch_cpu.so"), ("onnxruntime", "onnxruntime", "capi/*.so*")):
         found = importlib.util.find_spec(package)
         if found is not None:
-            size = sum(path.stat().st_size for path in pathlib.Path(found.origin).parent.glob(pattern))
-            sizes[name or "libtorch"] = sizes.get(name or "libtorch", 0) + size
+            sizes[name] = sum(path.stat().st_size for path in pathlib.Path(found.origin).parent.glob(pattern))
     print("\nlibraries, MB: " + ", ".join(f"{name} {size / 1e6:.1f}" for name, size in sizes.items()))
 
 
@@ -318,7 +339,10 @@ def main():
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--worker", nargs=3, metavar=("RUNTIME", "FILE", "ARRAYS"), help=argparse.SUPPRESS)
+    parser.add_argument("--export", nargs=3, metavar=("RUNTIME", "MODEL", "FILE"), help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.export:
+        return run_exporter(*chosen.export, chosen.smoke)
     if chosen.worker:
         return run_worker(*chosen.worker, chosen.threads, chosen.seconds)
     unknown = [name for name in chosen.models if name not in MODELS]

@@ -78,7 +78,7 @@ def measured(name, chosen):
 
     is_onnx = name.endswith(".onnx")
     model, inputs, expected = onnx_model(name) if is_onnx else torch_model(name, chosen.small)
-    path = chosen.folder / f"{pathlib.Path(name).stem}.lamina"
+    path = chosen.folder / f"{pathlib.Path(name).name}.lamina"
     _, took = milliseconds(lambda: lamina.export(model, path, packed=chosen.packed, isa=chosen.isa and chosen.isa.split(",")))
     path.read_bytes()
     loaded, load = milliseconds(lambda: lamina.load(path))

@@ -225,6 +225,12 @@ Graph with_constants(Graph graph, const ExportedWeights& weights) {
   return graph;
 }
 
+std::vector<uint64_t> ids_of(const std::vector<ExportOptions::Port>& ports) {
+  std::vector<uint64_t> ids;
+  for (const ExportOptions::Port& port : ports) ids.push_back(port.id);
+  return ids;
+}
+
 std::string digest_of(std::span<const std::string_view> parts) {
   Sha256Stream hash;
   for (const std::string_view part : parts) hash.update(part);
@@ -246,7 +252,11 @@ void export_model(std::span<const Graph> given, const ExportOptions& options, st
   const std::string header = safetensors_header(weights.tensors(), kAlignment);
   const std::vector<std::string_view> parts = weights.parts(header);
   const std::string graph_text = write_graph_json(graphs.front());
-  ExportedTexts texts{.weights_digest = digest_of(std::span(parts).subspan(1)), .graph_digest = sha256_hex(graph_text)};
+  ExportedTexts texts{.weights_digest = digest_of(std::span(parts).subspan(1)),
+                      .graph_digest = sha256_hex(graph_text),
+                      .input_ids = ids_of(ports.inputs),
+                      .output_ids = ids_of(ports.outputs),
+                      .shared = weights.shared()};
   std::vector<std::string_view> data;
   for (const StoredTensor& tensor : weights.tensors()) data.push_back(tensor.data);
   ZipWriter zip(out);

@@ -35,14 +35,15 @@ std::string list_of(const Dims& dims) {
   return text + "]";
 }
 
-std::string tensor_json(const ExportedModel::Tensor& tensor) {
-  return join("{\"name\": ", quoted(tensor.name), ", \"dtype\": ", quoted(name_of(tensor.dtype)),
+std::string tensor_json(const ExportedModel::Tensor& tensor, uint64_t id) {
+  return join("{\"name\": ", quoted(tensor.name), ", \"id\": ", id, ", \"dtype\": ", quoted(name_of(tensor.dtype)),
               ", \"shape\": ", list_of(tensor.shape), ", \"strides\": ", list_of(tensor.strides), "}");
 }
 
-std::string tensors_json(std::string_view key, const std::vector<ExportedModel::Tensor>& tensors) {
+std::string tensors_json(std::string_view key, const std::vector<ExportedModel::Tensor>& tensors,
+                         const std::vector<uint64_t>& ids) {
   std::string list;
-  for (const ExportedModel::Tensor& tensor : tensors) list += join(list.empty() ? "" : ",\n       ", tensor_json(tensor));
+  for (size_t i = 0; i < tensors.size(); ++i) list += join(i == 0 ? "" : ",\n       ", tensor_json(tensors[i], ids[i]));
   return join(quoted(key), ": [", list, "]");
 }
 
@@ -52,6 +53,12 @@ std::string array_json(std::string_view key, const Items& items, const Text& tex
   std::string lines;
   for (const auto& item : items) lines += join(lines.empty() ? "\n    " : ",\n    ", text(item));
   return join("  ", quoted(key), ": [", lines, lines.empty() ? "]" : "\n  ]");
+}
+
+std::string shared_json(const std::map<uint64_t, std::string>& shared) {
+  std::string list;
+  for (const auto& [id, name] : shared) list += join(list.empty() ? "" : ", ", quoted(join(id)), ": ", quoted(name));
+  return "{" + list + "}";
 }
 
 }  // namespace
@@ -85,13 +92,14 @@ std::string meta_json(const ExportedTexts& texts) {
     return join("{\"isa\": ", quoted(of.isa), ", \"bytes\": ", of.bytes, ", \"sha256\": ", quoted(of.digest),
                 ", \"packed_bytes\": ", of.packed_bytes, "}");
   };
-  const auto variant = [](const ExportedModel::Variant& of) {
-    return join("{", tensors_json("inputs", of.inputs), ",\n     ", tensors_json("outputs", of.outputs), "}");
+  const auto variant = [&](const ExportedModel::Variant& of) {
+    return join("{", tensors_json("inputs", of.inputs, texts.input_ids), ",\n     ",
+                tensors_json("outputs", of.outputs, texts.output_ids), "}");
   };
   return join("{\n  \"format\": \"lamina model\",\n  \"version\": 1,\n", array_json("variants", model.variants, variant), ",\n",
               array_json("programs", texts.programs, program), ",\n  \"weights\": {\"bytes\": ", model.weights_bytes,
-              ", \"sha256\": ", quoted(texts.weights_digest), "},\n  \"graph\": {\"sha256\": ", quoted(texts.graph_digest),
-              "}\n}\n");
+              ", \"sha256\": ", quoted(texts.weights_digest), ", \"shared\": ", shared_json(texts.shared),
+              "},\n  \"graph\": {\"sha256\": ", quoted(texts.graph_digest), "}\n}\n");
 }
 
 }  // namespace lamina::compiler

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,8 @@ struct ExportedTexts {
     size_t packed_bytes;  // of its packed weights
   };
   std::string weights_digest, graph_digest;
+  std::vector<uint64_t> input_ids, output_ids;  // in the graph
+  std::map<uint64_t, std::string> shared = {};  // ids of constants that are stored under another name
   ExportedModel model = {};
   std::vector<Program> programs = {};
 };

@@ -49,6 +49,13 @@ std::vector<ExportedModel::Constant> ExportedWeights::constants() const {
   return all;
 }
 
+std::map<uint64_t, std::string> ExportedWeights::shared() const {
+  std::map<uint64_t, std::string> names;
+  for (const auto& [id, number] : numbers_)
+    if (tensors_[number].name != join(id)) names[id] = tensors_[number].name;
+  return names;
+}
+
 std::vector<std::string_view> ExportedWeights::parts(const std::string& header) const {
   std::vector<std::string_view> parts{header};
   for (const StoredTensor& tensor : tensors_) {

@@ -26,6 +26,8 @@ class ExportedWeights {
 
   std::optional<size_t> find(uint64_t id) const;
   std::vector<ExportedModel::Constant> constants() const;
+  // Ids of inputs whose data are stored once, under the name of another input.
+  std::map<uint64_t, std::string> shared() const;
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
   // The safetensors file: `header`, and the data in it, in parts.
   std::vector<std::string_view> parts(const std::string& header) const;
