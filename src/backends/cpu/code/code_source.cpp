@@ -4,6 +4,7 @@
 #include "backends/cpu/emit/emit_kernel.h"
 #include "backends/cpu/product/emit_dequantized.h"
 #include "backends/cpu/product/emit_integer_groups.h"
+#include "backends/cpu/product/emit_line.h"
 #include "backends/cpu/product/emit_product.h"
 #include "interface/status.h"
 
@@ -56,6 +57,12 @@ CodeSource source_of(const IntegerTile& tile) {
 CodeSource source_of(const WordCopy& copy) {
   return {.name = "word_copy", .structure = describe(copy), .emit = [copy](const CodeModule& to) {
             emit_word_copy(to.module, to.symbol, copy, to.target);
+          }};
+}
+
+CodeSource source_of(const LineTile& tile) {
+  return {.name = "line_tile", .structure = describe(tile), .emit = [tile](const CodeModule& to) {
+            emit_line_tile(to.module, to.symbol, tile, to.target);
           }};
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backends/cpu/product/dequantized_code.h"
+#include "backends/cpu/product/line_code.h"
 #include "backends/cpu/product/product_code.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"
@@ -24,7 +25,7 @@ struct CodeSource {
 // Emits from references: the kernel and the schedule must outlive the result. See emit_kernel.h for the signature.
 CodeSource source_of(const kernel::Kernel& kernel, const Schedule& schedule);
 
-// The functions of matrix products (product_code.h, dequantized_code.h).
+// The functions of matrix products (product_code.h, dequantized_code.h) and of convolutions (line_code.h).
 CodeSource source_of(const ProductTile& tile);
 CodeSource source_of(const PanelCopy& copy);
 CodeSource source_of(const RowConversion& conversion);
@@ -32,5 +33,6 @@ CodeSource source_of(const ScaledRow& row);
 CodeSource source_of(const DequantizedTile& tile);
 CodeSource source_of(const IntegerTile& tile);
 CodeSource source_of(const WordCopy& copy);
+CodeSource source_of(const LineTile& tile);
 
 }  // namespace lamina::cpu

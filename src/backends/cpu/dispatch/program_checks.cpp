@@ -228,4 +228,24 @@ void check(const GroupedSumsProgram& program) {
           "parts of sums of groups");
 }
 
+void check(const LineProgram& program, size_t args, size_t codes) {
+  check_window(program.axes, {program.images, program.columns, program.inner_terms});
+  for (const size_t arg : {program.left, program.right, program.dst, program.bias.value_or(0)})
+    require(arg < args, "an arg of a convolution");
+  require(is_in(program.element_bytes, 1, 8) && is_in(program.lanes, 1, kMostOfTile) &&
+              is_in(program.vectors, 1, kMostOfTile) && is_in(program.line_block, 1, kMostExtent) &&
+              is_in(program.column_block, 1, kMostExtent) && is_in(program.chunk, 1, kMostExtent) &&
+              is_in(program.threads, 1, kMostOfTile),
+          "blocks of a convolution");
+  int64_t pixels = 0;
+  for (const LineProgram::Tiles& tiles : program.tiles) {
+    require(tiles.code < codes && tiles.first == pixels && is_in(tiles.pixels, 1, kMostOfTile) &&
+                is_in(tiles.count, 1, kMostExtent / tiles.pixels),
+            "tiles of a convolution");
+    pixels += tiles.pixels * tiles.count;
+    require(pixels <= kMostExtent, "tiles of a convolution");
+  }
+  require(pixels == program.axes.back().rows, "tiles of a convolution");
+}
+
 }  // namespace lamina::cpu

@@ -30,5 +30,7 @@ void check(const ConvolutionProgram& program, size_t args);
 void check(const WindowWork& work, size_t args);
 void check(const GroupedProgram& program);
 void check(const GroupedSumsProgram& program);
+// `codes`: kinds of tiles.
+void check(const LineProgram& program, size_t args, size_t codes);
 
 }  // namespace lamina::cpu

@@ -11,6 +11,7 @@
 #include "backends/cpu/dispatch/empty_steps.h"
 #include "backends/cpu/dispatch/grouped_step.h"
 #include "backends/cpu/dispatch/grouped_sums_step.h"
+#include "backends/cpu/dispatch/line_step.h"
 #include "backends/cpu/dispatch/product_step.h"
 #include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/dispatch/step_kinds.h"
@@ -180,6 +181,7 @@ ProgramRunner::Runner read_runner(ProgramReader& from, size_t args, size_t const
     case StepKind::grouped_sums: return GroupedSumsStep::read(from, args);
     case StepKind::empty_sums: return read_empty_sums(from, args);
     case StepKind::nothing: return nothing_step();
+    case StepKind::lines: return LineStep::read(from, args);
   }
   ByteReader::fail("a kind of step");
 }

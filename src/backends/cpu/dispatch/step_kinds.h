@@ -18,9 +18,10 @@ enum class StepKind {
   grouped,
   grouped_sums,
   empty_sums,
-  nothing
+  nothing,
+  lines
 };
 template <>
-inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::nothing);
+inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::lines);
 
 }  // namespace lamina::cpu

@@ -65,4 +65,16 @@ inline constexpr int64_t kChannelsOfLines = 32;
 // Bytes of integers that are prefetched ahead: hardware prefetchers stop at the end of a page.
 inline constexpr int64_t kIntegersAhead = 2048;
 
+// Pixels of a tile along lines whose columns have their own channels, at most: the weights of a term are loaded once for them.
+inline constexpr int64_t kMostPixels = 8;
+
+// Registers that allow such a tile three vectors.
+inline constexpr int64_t kRegistersForThreeVectors = 32;
+
+// The most channels of src for which a convolution goes along lines: for more, other code has enough work per pixel.
+inline constexpr int64_t kChannelsOfLineTiles = 4;
+
+// The most terms of such a line, for each of which a tile has code.
+inline constexpr int64_t kTermsOfLineTiles = 32;
+
 }  // namespace lamina::cpu::product_tuning

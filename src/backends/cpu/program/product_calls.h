@@ -39,6 +39,19 @@ struct ProductStrides {
 using ProductTileFunction = void (*)(const void* src, const void* weights, void* dst, const void* bias, int64_t count,
                                      const ProductStrides* strides, int64_t continues);
 
+// Distances in bytes, and counts. `lines`: of the window. `pixel`, `term`: between the pixels of src that successive elements
+// of dst, and successive terms of a line, multiply. `weights`: between terms. `tiles` of successive pixels are computed, and
+// `blocks` of successive channels of each.
+struct LineStrides {
+  int64_t lines, pixel, term, weights, dst_pixel, tiles, src_tile, dst_tile, blocks, channel;
+};
+
+// Some pixels of a line of dst, for the columns of some vectors: dst = the chain, plus bias if it is not null. `lines`: per
+// line of the window its pixel 0; null: the line is outside of the image. `first`: from there to the pixel that the first
+// element multiplies by the first term, which may be outside of the image.
+using LineTileFunction = void (*)(const void* const* lines, int64_t first, const void* weights, void* dst, const void* bias,
+                                  const LineStrides* strides);
+
 // Copies `count` entries of k of a panel to to[k * columns + column], from from[k * stride + column] or, if the weights are
 // contiguous along k, from[column * stride + k], and converts them. `stride` is in bytes.
 using PanelCopyFunction = void (*)(const void* from, int64_t stride, void* to, int64_t count);

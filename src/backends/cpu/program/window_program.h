@@ -51,4 +51,42 @@ struct ConvolutionProgram {
   }
 };
 
+// A convolution along lines of an image (dispatch/line_step.h): the columns of dst are contiguous, those of src if each column
+// has its own channel. Strides are in elements, which have the type of the sums.
+struct LineProgram {
+  // Tiles of a line of dst with the same code: `count` of them, of `pixels` each.
+  struct Tiles {
+    int64_t first = 0, pixels = 0, count = 1;
+    size_t code = 0;
+
+    template <typename Self, typename Visit>
+    static void for_each_field(Self& self, const Visit& visit) {
+      visit(self.first), visit(self.pixels), visit(self.count), visit(self.code);
+    }
+  };
+
+  size_t left = 0, right = 0, dst = 0;  // args
+  std::optional<size_t> bias = std::nullopt;
+  kernel::WindowDim images = {}, columns = {}, inner_terms = {};
+  bool is_shared = false;  // all columns multiply the same elements of src
+  std::vector<kernel::WindowAxis> axes = {};
+  int64_t element_bytes = 0;
+  bool is_matrix = false;         // dst is one dense matrix
+  bool are_packed_ahead = false;  // the weights
+  int64_t lanes = 1, vectors = 1;
+  std::vector<Tiles> tiles = {};  // of each line
+  // What a thread takes at a time: lines of dst, and columns, of which it computes `chunk` for all lines before the next ones.
+  int64_t line_block = 1, column_block = 1, chunk = 1;
+  int threads = 1;
+
+  template <typename Self, typename Visit>
+  static void for_each_field(Self& self, const Visit& visit) {
+    visit(self.left), visit(self.right), visit(self.dst), visit(self.bias), visit(self.images), visit(self.columns);
+    visit(self.inner_terms), visit(self.is_shared), visit(self.axes), visit(self.element_bytes), visit(self.is_matrix);
+    visit(self.are_packed_ahead), visit(self.lanes), visit(self.vectors), visit(self.tiles), visit(self.line_block);
+    visit(self.column_block), visit(self.chunk);
+    visit(self.threads);
+  }
+};
+
 }  // namespace lamina::cpu

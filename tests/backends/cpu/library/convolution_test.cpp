@@ -267,13 +267,26 @@ TEST(ConvolutionStep, AnImagesBitsAreItsOwn) {
 // with their packed weights oneDNN had no fast code for it, and the image was one tile.
 TEST(ConvolutionStep, SmallImagesAreCut) {
   if (!is_by_onednn()) GTEST_SKIP() << "built without oneDNN";
-  for (const ConvolutionCase& c :
-       {ConvolutionCase{.batch = 1, .src_channels = 16, .dst_channels = 16, .space = {28, 28}},
-        ConvolutionCase{.batch = 1, .src_channels = 96, .dst_channels = 96, .space = {35, 35}},
-        ConvolutionCase{.batch = 1, .src_channels = 256, .dst_channels = 256, .groups = 256, .space = {14, 14}}}) {
+  for (const ConvolutionCase& c : {ConvolutionCase{.batch = 1, .src_channels = 16, .dst_channels = 16, .space = {28, 28}},
+                                   ConvolutionCase{.batch = 1, .src_channels = 96, .dst_channels = 96, .space = {35, 35}}}) {
     const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
     EXPECT_THAT(run.info.kernels, Contains(HasSubstr(" tiles an image"))) << c.src_channels << " channels";
   }
+}
+
+TEST(ConvolutionStep, ChannelsAloneAreVectors) {
+  for (const OpKind kind : {OpKind::Convolution, OpKind::ConvTranspose}) {
+    const ConvolutionCase c{
+        .kind = kind, .batch = 1, .src_channels = 256, .dst_channels = 256, .groups = 256, .space = {14, 14}};
+    const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
+    EXPECT_THAT(run.info.kernels, Contains(StartsWith("depthwise convolution, "))) << name_of(kind);
+  }
+}
+
+TEST(ConvolutionStep, FewChannelsGoAlongLines) {
+  const ConvolutionCase c{.batch = 1, .src_channels = 3, .dst_channels = 32, .space = {28, 28}, .strides = {2, 2}};
+  const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
+  EXPECT_THAT(run.info.kernels, Contains(StartsWith("convolution of few channels, ")));
 }
 
 // Generated code takes many times as long.

@@ -150,6 +150,38 @@ TEST_P(ConvolutionBits, AreThoseOfTheChainWithGroupsOfFewChannels) {
                              .dilations = {1}});
 }
 
+// Each channel by itself: one vector, some, and a part of one; lines of one tile and of several, with and without a border.
+TEST_P(ConvolutionBits, AreThoseOfTheChainOfEachChannel) {
+  for (const int64_t channels : {3, 16, 40, 96, 150}) {
+    for (const int64_t width : {5, 7, 8, 21}) {
+      ConvolutionCase c{
+          .batch = 2, .src_channels = channels, .dst_channels = channels, .groups = channels, .space = {6, width}};
+      expect_chain(c);
+      c.strides = {2, 2}, c.kernel = {5, 5}, c.pads_begin = {2, 2}, c.pads_end = {2, 2};
+      expect_chain(c);
+      c.strides = {1, 1}, c.dilations = {2, 3}, c.pads_begin = {4, 6}, c.pads_end = {4, 2};
+      expect_chain(c);
+      c.kind = OpKind::ConvolutionBackwardData;
+      expect_chain(c);
+    }
+  }
+  expect_chain({.src_channels = 24, .dst_channels = 24, .groups = 24, .space = {5, 6}, .dtype = DataType::f64});
+}
+
+TEST_P(ConvolutionBits, AreThoseOfTheChainOfFewChannels) {
+  for (const int64_t channels : {1, 3, 4}) {
+    for (const int64_t made : {16, 40, 96}) {
+      ConvolutionCase c{.batch = 2, .src_channels = channels, .dst_channels = made, .space = {6, 31}};
+      expect_chain(c);
+      c.strides = {2, 2}, c.kernel = {5, 7}, c.pads_begin = {2, 3}, c.pads_end = {2, 3};
+      expect_chain(c);
+      c.strides = {1, 2}, c.dilations = {2, 1}, c.pads_begin = {4, 0}, c.pads_end = {4, 1};
+      expect_chain(c);
+    }
+  }
+  expect_chain({.src_channels = 3, .dst_channels = 24, .space = {5, 6}, .dtype = DataType::f64});
+}
+
 TEST_P(ConvolutionBits, AreThoseOfTheChainInSixteenBits) {
   expect_chain_of_all_kinds({.src_channels = 20, .dst_channels = 18, .space = {5, 6}, .dtype = bf16});
 }

@@ -12,6 +12,7 @@
 #include "backends/cpu/dispatch/convolution_step.h"
 #include "backends/cpu/dispatch/window_rows.h"
 #include "backends/cpu/library/library_ops.h"
+#include "backends/cpu/library/products/lines.h"
 #include "backends/cpu/library/products/machine_of.h"
 #include "backends/cpu/library/products/product_runner.h"
 #include "backends/cpu/product/tuning.h"
@@ -238,6 +239,14 @@ ConvolutionProgram program_of(const WindowedContraction& c) {
           .axes = c.axes};
 }
 
+// Null if there is other code for it.
+std::unique_ptr<const Primitive> by_lines(const WindowedContraction& c, const Machine& machine, const PrimitiveUse& use) {
+  const ColumnGroups groups = groups_in_vectors(c, machine);
+  if (groups == ColumnGroups{1, 1}) return line_convolution(with_groups_as_columns(c), true, makes_matrix(c), machine, use);
+  if (groups.columns > 0 || has_whole_rows(c)) return nullptr;
+  return line_convolution(c, false, makes_matrix(c), machine, use);
+}
+
 std::unique_ptr<const Primitive> convolution(const kernel::LibraryStep& step, const PrimitiveUse& use) {
   if (step.post_ops) return nullptr;
   return generated_convolution(kernel::windowed_contraction_of(step), machine_of(use), use);
@@ -247,7 +256,7 @@ std::unique_ptr<const Primitive> convolution(const kernel::LibraryStep& step, co
 // weights decide: an image's bits are its own.
 bool is_fast(const WindowedContraction& c, const Machine& machine) {
   return has_whole_rows(c) && c.inner_terms.left == 1 && c.columns.dst == 1 &&
-         c.columns.extent >= 2 * lanes_of(machine, c.left.dtype);
+         c.columns.extent >= lanes_of(machine, c.left.dtype);
 }
 
 // Groups of few channels: oneDNN's primitive, unless its code is slower than generated code.
@@ -269,6 +278,7 @@ std::unique_ptr<const Primitive> fast_convolution(const kernel::LibraryStep& ste
   const bool is_only_choice = contraction.sum_type() == kernel::Type::f64 || has_many_axes;
   const Machine machine = machine_of(use);
   if (is_only_choice || is_fast(contraction, machine)) return generated_convolution(contraction, machine, use);
+  if (auto made = by_lines(contraction, machine, use)) return made;
   const bool has_groups = groups_in_vectors(contraction, machine).columns > 0;
   return has_groups ? convolution_in_groups(step, contraction, use) : nullptr;
 }
@@ -285,6 +295,7 @@ std::vector<LibraryOp> ops_with(decltype(LibraryOp::compile) compile, decltype(L
 
 std::unique_ptr<const Primitive> generated_convolution(const WindowedContraction& contraction, const Machine& machine,
                                                        const PrimitiveUse& use) {
+  if (auto made = by_lines(contraction, machine, use)) return made;
   const Form form = form_of(contraction, machine);
   const auto* const like = dynamic_cast<const ConvolutionStep*>(use.like);
   const bool is_packed = like != nullptr ? like->packed_bytes() > 0 : use.packs_weights && !use.reads_packed_once;

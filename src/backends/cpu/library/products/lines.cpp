@@ -1,0 +1,206 @@
+// A vector has successive channels of dst, and a register tile some pixels of a line of dst. Code for tiles inside of the image
+// is shared by all; tiles at the border have their own.
+#include "backends/cpu/library/products/lines.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/code/jit.h"
+#include "backends/cpu/dispatch/line_step.h"
+#include "backends/cpu/product/product_schedule.h"
+#include "backends/cpu/product/tuning.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+using kernel::WindowedContraction;
+using Axis = WindowedContraction::Axis;
+
+int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
+
+// For more channels, products with pointers and libraries have enough work per pixel.
+bool has_few_channels(const WindowedContraction& c) {
+  return c.inner_terms.extent <= product_tuning::kChannelsOfLineTiles && c.columns.extent >= 64 / bytes_of(c.left.dtype, 1);
+}
+
+bool has_layout(const WindowedContraction& c, bool is_depthwise) {
+  const DataType type = c.left.dtype;
+  const bool has_types = (type == DataType::f32 || type == DataType::f64) && c.right.dtype == type && c.dst.dtype == type &&
+                         (!c.has_bias() || (c.bias.dtype == type && c.columns.bias == 1));
+  const bool has_dims = c.groups.extent == 1 && c.outer_terms.extent == 1 && c.inner_rows.extent == 1 && c.columns.dst == 1 &&
+                        !c.axes.empty() && c.axes.back().divisor == 1;
+  return has_types && !c.integers && has_dims && (is_depthwise ? c.inner_terms.extent == 1 : has_few_channels(c)) &&
+         c.axes.back().terms * c.inner_terms.extent <= product_tuning::kTermsOfLineTiles;
+}
+
+// A register tile: what fits the registers besides the weights of a term, and the 0 of pixels outside. Where all columns
+// multiply the same elements, there is one more, and more sums need fewer loads.
+struct Shape {
+  int64_t vectors, pixels;
+};
+Shape shape_of(int64_t vectors, bool is_depthwise, const Machine& machine) {
+  const int64_t registers = machine.instructions->registers;
+  const bool has_many = registers >= product_tuning::kRegistersForThreeVectors;
+  const int64_t of_tile = has_many && vectors % 3 == 0 ? 3 : std::min<int64_t>(vectors, product_tuning::kLeastVectors);
+  if (!is_depthwise) return {of_tile, (registers - 2 - of_tile) / of_tile};
+  return {of_tile, std::min((registers - 1 - of_tile) / of_tile, product_tuning::kMostPixels)};
+}
+
+std::vector<bool> inside_of(const Axis& axis, int64_t first, int64_t pixels) {
+  std::vector<bool> inside;
+  for (int64_t pixel = first; pixel < first + pixels; ++pixel)
+    for (int64_t term = 0; term < axis.terms; ++term) inside.push_back(axis.pixel(pixel, term) >= 0);
+  return inside;
+}
+
+class Compiler {
+ public:
+  Compiler(const WindowedContraction& c, bool is_depthwise, const Machine& machine, int threads)
+      : c_(c),
+        is_depthwise_(is_depthwise),
+        machine_(machine),
+        lanes_(lanes_of(machine, c.left.dtype)),
+        lines_(c.outer_rows.extent) {
+    const Shape shape = shape_of(parts(c.columns.extent, lanes_), is_depthwise, machine);
+    vectors_ = shape.vectors;
+    for (size_t a = 0; a + 1 < c.axes.size(); ++a) lines_ *= c.axes[a].rows;
+    cut_lines(shape.pixels);
+    share(is_worth_threads() ? threads : 1);
+  }
+
+  LineProgram program(bool is_matrix, bool are_packed_ahead) const {
+    return {.left = c_.left.port,
+            .right = c_.right.port,
+            .dst = c_.dst.port,
+            .bias = c_.has_bias() ? std::optional(c_.bias.port) : std::nullopt,
+            .images = c_.outer_rows,
+            .columns = c_.columns,
+            .inner_terms = c_.inner_terms,
+            .is_shared = !is_depthwise_,
+            .axes = c_.axes,
+            .element_bytes = bytes_of(c_.left.dtype, 1),
+            .is_matrix = is_matrix,
+            .are_packed_ahead = are_packed_ahead,
+            .lanes = lanes_,
+            .vectors = vectors_,
+            .tiles = tiles_,
+            .line_block = line_block_,
+            .column_block = column_block_,
+            .chunk = chunk(),
+            .threads = threads_};
+  }
+
+  std::vector<LineCode> code() const {
+    std::vector<LineCode> all;
+    const int64_t channels = c_.columns.extent, rest = channels % width();
+    for (const LineTile& tile : kinds_) {
+      LineCode code;
+      if (channels >= width()) code.whole = compiled(tile, vectors_, 0);
+      if (rest > 0) code.last = compiled(tile, parts(rest, lanes_), static_cast<int>(rest % lanes_));
+      all.push_back(std::move(code));
+    }
+    return all;
+  }
+
+  std::string name() const {
+    return join(is_depthwise_ ? "depthwise convolution, " : "convolution of few channels, ", tiles_.front().pixels,
+                " pixels and ", vectors_, " vectors, ", line_block_, " of ", lines_, " lines, ",
+                std::min(column_block_, c_.columns.extent), " of ", c_.columns.extent, " channels");
+  }
+
+ private:
+  int64_t width() const { return vectors_ * lanes_; }
+  int64_t terms() const {
+    int64_t terms = c_.inner_terms.extent;
+    for (const Axis& axis : c_.axes) terms *= axis.terms;
+    return terms;
+  }
+  bool is_worth_threads() const {
+    const auto vectors = static_cast<double>(lines_ * c_.axes.back().rows * parts(c_.columns.extent, lanes_) * terms());
+    return vectors * machine_.costs.operation > 2 * machine_.costs.wait;
+  }
+
+  // Tiles of almost equal width: the first ones have a pixel more.
+  void cut_lines(int64_t most_pixels) {
+    const Axis& axis = c_.axes.back();
+    const int64_t count = parts(axis.rows, most_pixels), extra = axis.rows % count;
+    for (int64_t tile = 0, first = 0; tile < count; ++tile) {
+      const int64_t pixels = axis.rows / count + (tile < extra ? 1 : 0);
+      add({.first = first, .pixels = pixels, .count = 1, .code = kind_of(first, pixels)});
+      first += pixels;
+    }
+  }
+  void add(const LineProgram::Tiles& tile) {
+    const bool is_like_last = !tiles_.empty() && tiles_.back().code == tile.code;
+    if (is_like_last)
+      ++tiles_.back().count;
+    else
+      tiles_.push_back(tile);
+  }
+  size_t kind_of(int64_t first, int64_t pixels) {
+    const Axis& axis = c_.axes.back();
+    LineTile tile{.type = c_.sum_type(),
+                  .vector_bits = static_cast<int>(lanes_ * bits_of(c_.left.dtype)),
+                  .pixels = static_cast<int>(pixels),
+                  .terms = static_cast<int>(axis.terms),
+                  .channels = static_cast<int>(c_.inner_terms.extent),
+                  .is_shared = !is_depthwise_,
+                  .inside = inside_of(axis, first, pixels)};
+    const auto found = std::find_if(kinds_.begin(), kinds_.end(), [&](const LineTile& kind) {
+      return kind.pixels == tile.pixels && kind.inside == tile.inside;
+    });
+    if (found != kinds_.end()) return static_cast<size_t>(found - kinds_.begin());
+    kinds_.push_back(std::move(tile));
+    return kinds_.size() - 1;
+  }
+
+  // Threads share the larger of rows and channels, as in products, so that they find in their caches what they wrote.
+  void share(int threads) {
+    threads_ = threads;
+    line_block_ = lines_;
+    column_block_ = parts(c_.columns.extent, width()) * width();
+    if (threads == 1) return;
+    const int64_t units = threads * product_tuning::kUnitsPerThread;
+    if (c_.columns.extent > lines_ * c_.axes.back().rows)
+      column_block_ = parts(parts(c_.columns.extent, units), width()) * width();
+    else
+      line_block_ = parts(lines_, units);
+  }
+
+  // Channels for which the lines of a window fit half of the first-level cache.
+  int64_t chunk() const {
+    const Axis& axis = c_.axes.back();
+    if (!is_depthwise_) return column_block_;
+    const int64_t bytes = terms() / axis.terms * axis.pixels * bytes_of(c_.left.dtype, 1);
+    return std::max(machine_.caches.first / 2 / bytes / width(), int64_t{1}) * width();
+  }
+
+  CompiledCode compiled(LineTile tile, int64_t vectors, int last_lanes) const {
+    tile.vectors = static_cast<int>(vectors);
+    tile.last_lanes = last_lanes;
+    return compile_code(source_of(tile), machine_);
+  }
+
+  const WindowedContraction& c_;
+  const bool is_depthwise_;
+  const Machine& machine_;
+  int64_t lanes_, vectors_ = 1, lines_, line_block_ = 1, column_block_ = 1;
+  int threads_ = 1;
+  std::vector<LineTile> kinds_;
+  std::vector<LineProgram::Tiles> tiles_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Primitive> line_convolution(const WindowedContraction& c, bool is_depthwise, bool is_matrix,
+                                                  const Machine& machine, const PrimitiveUse& use) {
+  if (!has_layout(c, is_depthwise)) return nullptr;
+  const Compiler compiler(c, is_depthwise, machine, use.threads);
+  const bool is_packed = use.like != nullptr ? use.like->packed_bytes() > 0 : use.packs_weights && !use.reads_packed_once;
+  return std::make_unique<const LineStep>(compiler.program(is_matrix, is_packed), compiler.code(), compiler.name());
+}
+
+}  // namespace lamina::cpu

@@ -1,0 +1,165 @@
+#include "backends/cpu/product/emit_line.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/cpu/product/product_function.h"
+#include "interface/status.h"
+
+namespace lamina::cpu {
+
+namespace {
+
+using Values = ProductFunction::Values;
+
+constexpr int kPixelsOfAddress = 3;  // of src with one pointer: itself, and with one and two strides added
+
+class LineEmitter {
+ public:
+  LineEmitter(llvm::Module& module, const std::string& symbol, const LineTile& tile, const Instructions& target)
+      : tile_(tile),
+        f_(module, symbol, parameter_types(module.getContext(), "pwpppp"), target, tile.vector_bits, tile.type,
+           lane_bits_of(tile.type)),
+        zero_(llvm::Constant::getNullValue(f_.vector)) {}
+
+  void emit() {
+    pixel_ = stride(1), term_ = stride(2), weights_ = stride(3), dst_pixel_ = stride(4), channel_ = stride(9);
+    llvm::Value *const lines = stride(0), *const src_tile = stride(6), *const dst_tile = stride(7), *const blocks = stride(8);
+    f_.repeat(stride(5), {f_.arg(1), f_.arg(3)}, [&](const Values& tile) {
+      f_.repeat(blocks, {tile[0], f_.arg(2), tile[1], f_.i64(0)}, [&](const Values& block) {
+        llvm::Value *const weights = block[1], *const dst = block[2], *const bias = block[3];
+        store(sums(lines, block[0], weights), dst, bias);
+        llvm::Value* const bytes = f_.i64(tile_.vectors * f_.vector_bytes());
+        return Values{tile_.is_shared ? block[0] : f_.b.CreateAdd(block[0], bytes), f_.at(weights, bytes), f_.at(dst, bytes),
+                      f_.b.CreateAdd(bias, bytes)};
+      });
+      return Values{f_.b.CreateAdd(tile[0], src_tile), f_.at(tile[1], dst_tile)};
+    });
+    f_.b.CreateRetVoid();
+  }
+
+ private:
+  // Entry `number` of LineStrides.
+  llvm::Value* stride(int number) { return f_.word_at(f_.arg(5), number, f_.b.getInt64Ty()); }
+  size_t sum_count() const { return static_cast<size_t>(tile_.pixels * tile_.vectors); }
+
+  // The state: sums, the pointer to the weights, that to the pointer of the line.
+  Values sums(llvm::Value* lines, llvm::Value* offset, llvm::Value* weights) {
+    Values state(sum_count(), zero_);
+    state.push_back(weights);
+    state.push_back(f_.arg(0));
+    return f_.repeat(lines, std::move(state), [&](const Values& before) {
+      llvm::Value *const line = f_.word_at(before.back(), 0, f_.b.getPtrTy()), *const of_line = before[sum_count()];
+      const Values sums(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(sum_count()));
+      Values after = f_.either(
+          f_.b.CreateICmpNE(line, llvm::ConstantPointerNull::get(f_.b.getPtrTy())),
+          [&] { return with_line(sums, f_.at(line, offset), of_line); }, [&] { return with_line(sums, nullptr, of_line); });
+      after.push_back(f_.b.CreateConstGEP1_64(f_.b.getInt64Ty(), before.back(), 1));
+      return after;
+    });
+  }
+
+  // Adds the products of a line. `src`: null for a line of zeros. Returns the sums and the pointer to the next weights.
+  Values with_line(Values state, llvm::Value* src, llvm::Value* weights) {
+    state.push_back(weights);
+    for (int pixel = 0; src != nullptr && pixel < tile_.pixels; pixel += kPixelsOfAddress)
+      state.push_back(f_.at(src, f_.b.CreateMul(pixel_, f_.i64(pixel))));
+    for (int term = 0; term < tile_.terms; ++term) {
+      const Values pointers(state.begin() + static_cast<std::ptrdiff_t>(sum_count()) + 1, state.end());
+      state = with_channels(std::move(state), term);
+      std::transform(pointers.begin(), pointers.end(), state.begin() + static_cast<std::ptrdiff_t>(sum_count()) + 1,
+                     [&](llvm::Value* pointer) { return f_.at(pointer, term_); });
+    }
+    state.resize(sum_count() + 1);
+    return state;
+  }
+
+  // The state: sums, the pointer to the weights, those to pixels.
+  Values with_channels(Values state, int term) {
+    const auto body = [&](const Values& before) { return with_channel(before, term); };
+    // A loop keeps LLVM from loading the shared elements of all channels at once, for which there are no registers.
+    return tile_.is_shared ? f_.repeat(f_.i64(tile_.channels), std::move(state), body) : body(state);
+  }
+  Values with_channel(Values state, int term) {
+    llvm::Value*& weights = state[sum_count()];
+    const bool is_line_of_zeros = state.size() == sum_count() + 1;
+    Values factors;
+    for (int v = 0; v < tile_.vectors; ++v) factors.push_back(f_.load(f_.vector, f_.at(weights, vector_bytes(v))));
+    for (int pixel = 0; pixel < tile_.pixels; ++pixel) {
+      const bool is_zero = is_line_of_zeros || !tile_.is_inside(pixel, term);
+      llvm::Value* const at = is_zero ? nullptr : place_of(state, pixel);
+      llvm::Value* const shared = is_zero ? zero_ : tile_.is_shared ? splat(at) : nullptr;
+      for (int v = 0; v < tile_.vectors; ++v) {
+        llvm::Value*& sum = state[static_cast<size_t>(pixel * tile_.vectors + v)];
+        llvm::Value* const element = shared != nullptr ? shared : load(at, v);
+        sum = f_.b.CreateIntrinsic(llvm::Intrinsic::fma, {f_.vector}, {element, factors[static_cast<size_t>(v)], sum});
+      }
+    }
+    for (size_t i = sum_count() + 1; i < state.size(); ++i) state[i] = f_.at(state[i], channel_);
+    weights = f_.at(weights, weights_);
+    return state;
+  }
+  llvm::Value* splat(llvm::Value* place) {
+    return f_.b.CreateVectorSplat(static_cast<unsigned>(f_.lanes), f_.load(f_.scalar, place));
+  }
+
+  llvm::Value* place_of(const Values& state, int pixel) {
+    llvm::Value* const pointer = state[sum_count() + 1 + static_cast<size_t>(pixel / kPixelsOfAddress)];
+    return pixel % kPixelsOfAddress == 0 ? pointer : f_.at(pointer, f_.b.CreateMul(pixel_, f_.i64(pixel % kPixelsOfAddress)));
+  }
+
+  // `bias`: an offset.
+  void store(const Values& state, llvm::Value* dst, llvm::Value* bias) {
+    const Values results = f_.either(
+        f_.b.CreateICmpNE(f_.arg(4), llvm::ConstantPointerNull::get(f_.b.getPtrTy())),
+        [&] {
+          Values added;
+          for (int v = 0; v < tile_.vectors; ++v) added.push_back(load(f_.at(f_.arg(4), bias), v));
+          Values sums(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(sum_count()));
+          for (size_t i = 0; i < sums.size(); ++i)
+            sums[i] = f_.b.CreateFAdd(sums[i], added[i % static_cast<size_t>(tile_.vectors)]);
+          return sums;
+        },
+        [&] { return Values(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(sum_count())); });
+    for (size_t i = 0; i < results.size(); ++i) {
+      const auto pixel = static_cast<int64_t>(i) / tile_.vectors;
+      const auto v = static_cast<int>(i % static_cast<size_t>(tile_.vectors));
+      llvm::Value* const at = f_.at(f_.at(dst, f_.b.CreateMul(dst_pixel_, f_.i64(pixel))), vector_bytes(v));
+      if (is_whole(v))
+        f_.store(results[i], at);
+      else
+        f_.store_first(tile_.last_lanes, results[i], at);
+    }
+  }
+
+  bool is_whole(int v) const { return tile_.last_lanes == 0 || v + 1 < tile_.vectors; }
+  llvm::Value* vector_bytes(int vectors) { return f_.i64(vectors * f_.vector_bytes()); }
+  llvm::Value* load(llvm::Value* pointer, int v) {
+    pointer = f_.at(pointer, vector_bytes(v));
+    return is_whole(v) ? f_.load(f_.vector, pointer) : f_.load_first(tile_.last_lanes, pointer);
+  }
+
+  const LineTile tile_;
+  ProductFunction f_;
+  llvm::Value* const zero_;
+  llvm::Value *pixel_ = nullptr, *term_ = nullptr, *weights_ = nullptr, *dst_pixel_ = nullptr, *channel_ = nullptr;
+};
+
+}  // namespace
+
+void emit_line_tile(llvm::Module& module, const std::string& symbol, const LineTile& tile, const Instructions& target) {
+  LineEmitter(module, symbol, tile, target).emit();
+}
+
+std::string describe(const LineTile& tile) {
+  std::string outside;
+  for (int pixel = 0; pixel < tile.pixels; ++pixel)
+    for (int term = 0; term < tile.terms; ++term)
+      if (!tile.is_inside(pixel, term)) outside += join(" ", pixel, ":", term);
+  return join("line tile of ", tile.pixels, " pixels, ", tile.terms, " terms, ", tile.channels, tile.is_shared ? " shared" : "",
+              " channels and ", tile.vectors, " vectors of ", tile.vector_bits, " bits, ", kernel::name_of(tile.type),
+              tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
+              outside.empty() ? "" : join(", outside", outside));
+}
+
+}  // namespace lamina::cpu

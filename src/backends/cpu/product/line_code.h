@@ -1,0 +1,29 @@
+// The function from which convolutions are made that go along lines of an image (LineTileFunction).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel_ir.h"
+
+namespace lamina::cpu {
+
+// What the code depends on. Its sums stay in registers: for each pixel, those of some vectors of columns (channels of dst).
+struct LineTile {
+  kernel::Type type = kernel::Type::f32;  // of all elements: f32 or f64
+  int vector_bits = 512;
+  int vectors = 1;
+  int last_lanes = 0;  // src, dst and the bias have only these first columns of the last vector; 0: all
+  int pixels = 1, terms = 1;
+  int channels = 1;        // of src, for each term of a line
+  bool is_shared = false;  // all columns of dst multiply the same elements of src; else each its own channel
+  // For each pixel, and then for each term: whether it is inside of the image. Else a 0 is multiplied.
+  std::vector<bool> inside = {};
+
+  bool is_inside(int pixel, int term) const { return inside[static_cast<size_t>(pixel * terms + term)]; }
+};
+
+std::string describe(const LineTile& tile);
+
+}  // namespace lamina::cpu
