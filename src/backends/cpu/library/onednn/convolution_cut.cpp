@@ -14,6 +14,7 @@ constexpr int64_t kMinSlice = 64, kSliceStep = 32;  // channels
 // For an image. The call of a tile costs less than a microsecond.
 constexpr double kTileOperations = 1.5e6;    // multiplications and additions that justify a separate tile
 constexpr double kIntegerOperations = 6e6;   // of integers: an instruction multiplies four for each float
+constexpr double kChannelOperations = 4e5;   // of integers, if each channel is alone: an instruction multiplies one in four
 constexpr double kBorderOperations = 16e6;   // of integers, if the call also finds what a zero point adds at the border
 constexpr double kTileBytes = 128 << 10;     // bytes read and written that justify a separate tile
 constexpr int64_t kMinPositions = 32;        // that share a tile's pass over the weights
@@ -41,7 +42,8 @@ bool has_pads(const ConvolutionShape& shape) {
 
 double tile_operations(const ConvolutionShape& shape, Factors factors) {
   if (factors == Factors::floats) return kTileOperations;
-  return factors == Factors::integers_with_zero_point && has_pads(shape) ? kBorderOperations : kIntegerOperations;
+  if (factors == Factors::integers_with_zero_point && has_pads(shape)) return kBorderOperations;
+  return shape.groups > 1 && shape.groups == shape.image.dims[1] ? kChannelOperations : kIntegerOperations;
 }
 
 bool may_see_a_pad_alone(const ConvolutionShape& shape) {
