@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs convolutional networks of the onnx package through lamina and ONNX Runtime, in turns in one process.
 
-    onnx_models.py [MODEL]... [--threads 1,2] [--rounds R] [--seconds S] [--openvino] [--profile FOLDER] [--json FILE]
+    onnx_models.py [MODEL]... [--threads 1,2] [--rounds R] [--seconds S] [--int8] [--batch N] [--openvino] [--profile FOLDER]
+                   [--json FILE]
     onnx_models.py --smoke
 
 MODEL: a part of a name (resnet50, densenet121, ...) or a path; default: all models in onnx/backend/test/data/light. In these each
@@ -10,6 +11,9 @@ weight has one value for all elements; random values replace it. One row per mod
   ratio          ORT over lamina: above 1, lamina is faster
   apart          the largest difference of the outputs, relative to the largest output
 The last row of each number of threads is the geometric mean of the ratios. Each number of threads has its own process.
+
+--int8 runs the model as onnxruntime.quantization makes it: static, QuantizeLinear and DequantizeLinear, u8 activations, s8 weights
+per channel, calibrated with random inputs. --batch N gives the model's inputs N as their first extent.
 
 Needs the packages lamina, onnx and onnxruntime; --openvino also openvino. --profile writes MODEL-THREADS.txt and .json for each
 model (lamina.profile) instead. --smoke runs a small model once, and compares with ONNX Runtime only if it is installed.
@@ -22,6 +26,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 
@@ -79,6 +84,47 @@ def with_random_weights(model):
     return model
 
 
+def with_batch(model, batch):
+    """Gives inputs, and the shapes of Reshape nodes that begin with 1, this first extent."""
+    import numpy
+    from onnx import numpy_helper
+
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    for value in [*model.graph.input, *model.graph.output]:
+        if value.name not in weights:
+            value.type.tensor_type.shape.dim[0].dim_value = batch
+    for node in model.graph.node:
+        shape = numpy_helper.to_array(weights[node.input[1]]) if node.op_type == "Reshape" and node.input[1] in weights else None
+        if shape is not None and shape.size > 1 and shape[0] == 1:
+            weights[node.input[1]].CopyFrom(numpy_helper.from_array(numpy.concatenate([[batch], shape[1:]]), node.input[1]))
+    del model.graph.value_info[:]
+    return model
+
+
+def quantized(model):
+    """Quantises a model statically, with random inputs for calibration."""
+    import onnx
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    class Inputs(CalibrationDataReader):
+        def __init__(self):
+            self.given = iter([inputs_of(model, seed) for seed in range(4)])
+
+        def get_next(self):
+            return next(self.given, None)
+
+    if model.opset_import[0].version < 13:  # scales per channel
+        model = onnx.version_converter.convert_version(model, 13)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [f"{folder}/{name}.onnx" for name in ("given", "prepared", "quantized")]
+        onnx.save(model, files[0])
+        quant_pre_process(*files[:2], skip_symbolic_shape=True)
+        quantize_static(*files[1:], Inputs(), quant_format=QuantFormat.QDQ, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
+                        per_channel=True)
+        return onnx.load(files[2])
+
+
 # ---- runtimes: a function of a model, which returns a function of a dict of arrays that returns the outputs
 
 def lamina_runtime(model, threads):
@@ -99,16 +145,17 @@ def onnx_runtime(model, threads):
 def open_vino(model, threads):
     import openvino
 
-    compiled = openvino.Core().compile_model(model.SerializeToString(), b"", "CPU",
-                                             {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+    core = openvino.Core()
+    compiled = core.compile_model(core.read_model(model.SerializeToString()), "CPU",
+                                  {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
     request = compiled.create_infer_request()
     return lambda inputs: list(request.infer(inputs).values())
 
 
-def inputs_of(model):
+def inputs_of(model, seed=1):
     import numpy
 
-    rng, weights = numpy.random.default_rng(1), {tensor.name for tensor in model.graph.initializer}
+    rng, weights = numpy.random.default_rng(seed), {tensor.name for tensor in model.graph.initializer}
     return {value.name: rng.random([dim.dim_value for dim in value.type.tensor_type.shape.dim], dtype="f")
             for value in model.graph.input if value.name not in weights}
 
@@ -136,10 +183,17 @@ def times_in_turns(runs, rounds, seconds):
     return [statistics.median(times) for times in taken]
 
 
-def compared(path, chosen, threads):
+def model_of(path, chosen):
     import onnx
 
     model = small_model() if path is None else with_random_weights(onnx.load(path))
+    if chosen.batch > 1:
+        model = with_batch(model, chosen.batch)
+    return quantized(model) if chosen.int8 else model
+
+
+def compared(path, chosen, threads):
+    model = model_of(path, chosen)
     makers = {"lamina": lamina_runtime, "ORT": onnx_runtime, **({"OpenVINO": open_vino} if chosen.openvino else {})}
     if chosen.smoke and not has_onnx_runtime():
         del makers["ORT"]
@@ -161,16 +215,14 @@ def has_onnx_runtime():
     return True
 
 
-def write_profile(path, folder, threads, seconds):
-    import onnx
-
+def write_profile(path, chosen, threads):
     import lamina
 
-    model = with_random_weights(onnx.load(path))
+    folder, model = pathlib.Path(chosen.profile), model_of(path, chosen)
     run, inputs = lamina_runtime(model, threads), inputs_of(model)
     run(inputs)
     with lamina.profile(path.stem.removeprefix("light_")) as profile:
-        until = time.perf_counter() + max(seconds, 1.0)
+        until = time.perf_counter() + max(chosen.seconds, 1.0)
         while time.perf_counter() < until:
             run(inputs)
     folder.mkdir(parents=True, exist_ok=True)
@@ -203,7 +255,7 @@ def run_here(chosen, threads):
     rows = []
     for path in [None] if chosen.smoke else models_of(chosen.models):
         if chosen.profile:
-            write_profile(path, pathlib.Path(chosen.profile), threads, chosen.seconds)
+            write_profile(path, chosen, threads)
             continue
         rows.append(compared(path, chosen, threads))
         print(f"{rows[-1]['model']}, {threads} threads: {rows[-1]['ms']}", file=sys.stderr)
@@ -226,6 +278,8 @@ def main():
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--int8", action="store_true")
+    parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--openvino", action="store_true")
     parser.add_argument("--profile")
     parser.add_argument("--json")
