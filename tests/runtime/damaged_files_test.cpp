@@ -12,7 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/program/program_file.h"
+#include "backends/cpu/program/tap_lists.h"
+#include "backends/cpu/program/window_work.h"
 #include "backends/exported_model.h"
 #include "interface/status.h"
 #include "runtime/exported_graph.h"
@@ -137,6 +140,18 @@ TEST(DamagedFiles, OfPackedWeightsAreSeenIfAskedAndMustFit) {
   EXPECT_THAT(fault_of(changed, {.verify_weights = true}), EndsWith("the packed weights are damaged: their digest differs"));
   for (const size_t name : {directory, packed}) changed[name] = 'q';
   EXPECT_THAT(fault_of(changed), EndsWith("the file is damaged: it has no packed/" + isa));
+}
+
+// A step looks at all of its lists when it is read, also at those that its kind does not need.
+TEST(DamagedFiles, WithWindowsThatNoGradientReadsAreRefused) {
+  cpu::WindowWork pool;
+  for (cpu::TapLists& axis : pool.taps) axis = cpu::TapLists::each(1);
+  EXPECT_NO_THROW(cpu::check(pool, 1));
+  for (cpu::TapLists& axis : pool.windows) {
+    axis = cpu::TapLists::each(1);
+    EXPECT_THROW(cpu::check(pool, 1), Error);
+    axis = {};
+  }
 }
 
 TEST(DamagedFiles, OfAnotherVersionAreRefusedWithBothVersions) {

@@ -207,7 +207,10 @@ void check(const WindowWork& work, size_t args) {
   check_image(work.input, work.output.tensor, args);
   check_image(work.output, work.output.tensor, args);
   require(fit(work.taps, work.input.tensor, work.output.tensor) && is_in(work.threads, 1, kMostOfTile), "windows");
-  if (!work.has_image()) return;
+  if (!work.has_image()) {
+    for (const TapLists& windows : work.windows) require(windows.fits(0, 0), "no windows without a gradient");
+    return;
+  }
   check_image(work.image, work.output.tensor, args);
   require(work.image.tensor.extents == work.output.tensor.extents && fit(work.windows, work.image.tensor, work.input.tensor),
           "windows of a gradient");
