@@ -11,8 +11,10 @@ def of_timm(name, side, **settings):
     import timm
 
     module = timm.create_model(name, pretrained=False, num_classes=10, **settings)
-    for parameter in module.get_classifier().parameters():  # some are zero
-        torch.nn.init.normal_(parameter, std=0.05)
+    heads = module.get_classifier()  # two of models that are distilled
+    for head in heads if isinstance(heads, tuple) else (heads,):
+        for parameter in head.parameters():  # some are zero
+            torch.nn.init.normal_(parameter, std=0.05)
     return module, ((torch.randn(2, 3, side, side),), {})
 
 
