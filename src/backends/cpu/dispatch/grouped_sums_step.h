@@ -1,6 +1,6 @@
 // GroupedMatMul with one matrix of weights as a step: groups of columns of src by the same rows of weights, a sum over the
 // entries of each group. It is computed in parts of 1, 2, 4, ... entries; each part is added to the sums before it, in the
-// order of the entries.
+// order of the entries. The sums are in dst if it has their type and its columns are contiguous, else in scratch memory.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class GroupedSumsStep final : public Primitive {
  public:
   using Parts = GroupedStep::Parts;
   // `place` and `offsets`: the op's input with the ends of the groups. `parts`: of program.part_terms entries each, added to
-  // contiguous sums. `copy_out`: from sums to dst.
+  // the sums. `copy_out`: from sums in scratch memory to dst.
   GroupedSumsStep(GroupedSumsProgram program, OpPlace place, LogicalTensor offsets, Parts parts, MatrixCopy copy_out,
                   std::string name);
   static std::unique_ptr<const GroupedSumsStep> read(ProgramReader& from, size_t args);
@@ -34,8 +34,12 @@ class GroupedSumsStep final : public Primitive {
   void write(ProgramWriter& to) const override;
 
  private:
-  void add(size_t part, int64_t first, std::span<void* const> args, char* sums, const Executor& executor) const;
-  void store(char* sums, char* group) const;
+  void add(size_t part, int64_t first, std::span<void* const> args, char* sums, void* scratch, const Executor& executor) const;
+  template <typename Visit>
+  void for_each_rows(const Executor& executor, const Visit& visit) const;
+  void clear(char* sums, int64_t first, int64_t end) const;
+  void store(char* sums, char* group, int64_t first, int64_t end) const;
+  int64_t sums_row_bytes() const;
   int64_t rows() const { return parts_.front()->matrices().m; }
   int64_t columns() const { return parts_.front()->matrices().n; }
 

@@ -30,11 +30,13 @@ struct GroupedSumsProgram {
   DataType sums = DataType::f32, dtype = DataType::f32;         // dtype: of dst
   int64_t group_stride = 0, row_stride = 0, column_stride = 0;  // of dst
   std::vector<int64_t> part_terms = {};                         // 1 and ascending
+  bool adds_to_dst = false;                                     // else to scratch memory, which is then copied to dst
 
   template <typename Self, typename Visit>
   static void for_each_field(Self& self, const Visit& visit) {
     visit(self.terms), visit(self.to_next_column), visit(self.to_next_row), visit(self.sums), visit(self.dtype);
     visit(self.group_stride), visit(self.row_stride), visit(self.column_stride), visit(self.part_terms);
+    visit(self.adds_to_dst);
   }
 };
 

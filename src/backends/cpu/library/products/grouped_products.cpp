@@ -81,15 +81,17 @@ std::unique_ptr<const Primitive> rows_in_groups(const kernel::LibraryStep& step,
                                              std::move(parts), std::move(name));
 }
 
-// `terms` columns of src by as many rows of weights, added to contiguous sums.
-Contraction sums_of(int64_t terms, const MatrixStack& src, const MatrixStack& weights, DataType sums, const Machine& machine) {
+// `terms` columns of src by as many rows of weights, added to sums with contiguous columns.
+Contraction sums_of(int64_t terms, const MatrixStack& src, const MatrixStack& weights, const GroupedSumsProgram& program,
+                    const Machine& machine) {
   Contraction part;
   part.matrices.m = src.rows;
   part.matrices.n = weights.columns;
   part.matrices.k = terms;
   part.matrices.src = {src.rows, terms, src.row_stride, src.column_stride, {}, src.dtype};
   part.matrices.weights = {terms, weights.columns, weights.row_stride, weights.column_stride, {}, weights.dtype};
-  part.matrices.dst = {src.rows, weights.columns, weights.columns, 1, {}, sums};
+  const int64_t row_stride = program.adds_to_dst ? program.row_stride : weights.columns;
+  part.matrices.dst = {src.rows, weights.columns, row_stride, 1, {}, program.sums};
   part.adds = true;
   part.multiplies_pairs = multiplies_pairs(src.dtype, weights.dtype, machine);
   return part;
@@ -107,12 +109,13 @@ std::unique_ptr<const Primitive> sums_of_groups(const kernel::LibraryStep& step,
                              .row_stride = dst.row_stride,
                              .column_stride = dst.column_stride,
                              .part_terms = {}};
+  program.adds_to_dst = program.sums == program.dtype && program.column_stride == 1;
   for (int64_t terms = 1; terms <= std::clamp<int64_t>(src.columns, 1, kMostTerms); terms *= 2)
     program.part_terms.push_back(terms);
   GroupedStep::Parts parts;
   std::string schedule;
   for (const int64_t terms : program.part_terms)
-    parts.push_back(runner_of(sums_of(terms, src, weights, program.sums, machine), machine, use.threads, &schedule));
+    parts.push_back(runner_of(sums_of(terms, src, weights, program, machine), machine, use.threads, &schedule));
   std::string name = join("sums of products over groups, up to ", program.part_terms.back(), " terms at once, ", schedule);
   MatrixCopy copy_out = matrix_copy(program.sums, dst.dtype, machine, vector_bits(machine));
   return std::make_unique<const GroupedSumsStep>(std::move(program), place_of(step.op, "input offsets"), step.inputs[2],
