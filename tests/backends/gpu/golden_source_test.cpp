@@ -84,10 +84,14 @@ TEST(GoldenSource, AlongAnAxis) {
 }
 
 TEST(GoldenSource, Convolution) {
-  const ConvolutionCase c{.src_channels = 6, .dst_channels = 6, .groups = 6, .strides = {2, 1}, .dtype = DataType::bf16};
+  ConvolutionCase c{.src_channels = 6, .dst_channels = 6, .groups = 6, .strides = {2, 1}, .dtype = DataType::bf16};
   expect_golden("convolution_bf16_depthwise", gpu::convolution_op(), graph_of(c));
-  expect_golden("convolution_bf16", gpu::convolution_op(),
-                graph_of({.src_channels = 6, .strides = {2, 1}, .dtype = DataType::bf16}));
+  c = {.src_channels = 6, .strides = {2, 1}, .dtype = DataType::f32};
+  expect_golden("convolution_f32", gpu::convolution_op(), graph_of(c));
+  const gpu::DeviceLimits hopper{.compute_units = 132, .local_bytes = 227 << 10, .multiplies_by_four_warps = true};
+  c = {.batch = 64, .src_channels = 64, .dst_channels = 64, .space = {32, 32}, .strides = {2, 1}, .dtype = DataType::bf16};
+  expect_golden("convolution_bf16_matrix_instructions",
+                gpu::convolution_op().program(library_step_of(graph_of(c)), hopper, gpu::languages::cuda).source.body);
 }
 
 // The host program may set any locale: run-time compilers must receive the same text.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/gpu/emit/emit_matmul.h"
+#include "backends/gpu/emulated_matrices.h"
 #include "backends/gpu/gpu_check.h"
 #include "backends/gpu/languages/language.h"
 #include "backends/gpu/schedule/tuning.h"
@@ -14,74 +15,6 @@
 
 namespace lamina::testing {
 namespace {
-
-// A warp exchanges its registers in local memory. A sum is one chain of fused multiply-adds.
-constexpr const char* kEmulation = R"(
-#undef LM_UNROLL
-#define LM_UNROLL
-#define LM_MATRIX_EXCHANGE(threads) local const lm_u16* local lm_lines[threads]; local lm_u32 lm_left[(threads) * 4], lm_right[(threads) * 2]
-#define lm_load_matrices(to, line) lm_load_lines(to, line, lm_lines, 0)
-#define lm_load_matrices_transposed(to, line) lm_load_lines(to, line, lm_lines, 1)
-#define lm_multiply_bf16(sum, left, right) lm_multiply(sum, left, right, lm_left, lm_right, 1)
-#define lm_multiply_f16(sum, left, right) lm_multiply(sum, left, right, lm_left, lm_right, 0)
-#define LM_WAIT_FOR_COPIES(pending)
-LM_FN void lm_end_copies(void) {}
-LM_FN void lm_copy_chunk(local lm_u16* to, global const lm_u16* from, int count) {
-  for (int e = 0; e < 8; ++e) to[e] = e < count ? from[e] : (lm_u16)0;
-}
-LM_FN void lm_load_lines(lm_u32* to, local const lm_u16* line, local const lm_u16* local* lines, int transposed) {
-  const int lane = LM_THREAD % 32, warp = LM_THREAD - lane;
-  LM_BARRIER;
-  lines[LM_THREAD] = line;
-  LM_BARRIER;
-  for (int i = 0; i < 4; ++i) {
-    local const lm_u16* local* const matrix = lines + warp + i * 8;
-    const int pair = lane % 4 * 2, other = lane / 4;
-    const lm_u16 low = transposed ? matrix[pair][other] : matrix[other][pair];
-    const lm_u16 high = transposed ? matrix[pair + 1][other] : matrix[other][pair + 1];
-    to[i] = low | (lm_u32)high << 16;
-  }
-}
-LM_FN lm_f32 lm_half(lm_u32 pair, int high, int is_bf16) {
-  const lm_u16 code = (lm_u16)(high ? pair >> 16 : pair);
-  return is_bf16 ? lm_f32_from_bf16(code) : lm_f32_from_f16(code);
-}
-LM_FN void lm_multiply(lm_f32* sum, const lm_u32* left, const lm_u32* right, local lm_u32* lefts, local lm_u32* rights, int is_bf16) {
-  const int lane = LM_THREAD % 32, warp = LM_THREAD - lane;
-  LM_BARRIER;
-  for (int i = 0; i < 4; ++i) lefts[LM_THREAD * 4 + i] = left[i];
-  for (int i = 0; i < 2; ++i) rights[LM_THREAD * 2 + i] = right[i];
-  LM_BARRIER;
-  for (int e = 0; e < 4; ++e) {
-    const int row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
-    for (int k = 0; k < 16; ++k) {
-      const lm_u32 l = lefts[(warp + row % 8 * 4 + k % 8 / 2) * 4 + row / 8 + k / 8 * 2];
-      const lm_u32 r = rights[(warp + column * 4 + k % 8 / 2) * 2 + k / 8];
-      sum[e] = lm_fma_f32(lm_half(l, k % 2, is_bf16), lm_half(r, k % 2, is_bf16), sum[e]);
-    }
-  }
-}
-)";
-
-const gpu::Language& language_with_matrices(const gpu::Device& device) {
-  static const gpu::Language emulated = [] {
-    gpu::Language language = gpu::languages::opencl;
-    language.matrix_instructions = kEmulation;
-    return language;
-  }();
-  return *device.language().matrix_instructions != '\0' ? device.language() : emulated;
-}
-
-struct Memory {
-  gpu::Device& device;
-  void* handle;
-  Memory(gpu::Device& owner, const std::vector<char>& host) : device(owner), handle(owner.allocate(host.size())) {
-    owner.copy_in(nullptr, handle, 0, host.data(), host.size());
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() { device.release(handle); }
-};
 
 struct Product {
   int64_t m, n, k;
@@ -126,7 +59,7 @@ class MatrixProducts : public ::testing::Test {
     EXPECT_TRUE(form.matrix_tile.has_value());
     form.matrix_tile = tile;
     std::vector<char> dst(static_cast<size_t>(stack.m * stack.n) * 4, static_cast<char>(-1));  // NaN
-    const Memory a(*device_, src), b(*device_, weights), c(*device_, dst);
+    const DeviceCopy a(*device_, src), b(*device_, weights), c(*device_, dst);
     const auto module = device_->load(emit_matmul(form, language)).module;
     const std::array<gpu::BufferView, 3> views = {{{a.handle, 0}, {b.handle, 0}, {c.handle, 0}}};
     const int64_t tiles = ((stack.m + tile.rows - 1) / tile.rows) * ((stack.n + tile.columns - 1) / tile.columns);
@@ -160,7 +93,8 @@ class MatrixProducts : public ::testing::Test {
     const std::vector<double> want = expected(stack, src, weights);
     std::vector<float> first;
     for (const gpu::MatrixTile& tile : gpu::tuning::kMatrixTiles) {
-      SCOPED_TRACE(join("tiles of ", tile.rows, " x ", tile.columns));
+      if (tile.by_four_warps && !has_instructions_of_four_warps(*device_)) continue;
+      SCOPED_TRACE(join("tiles of ", tile.rows, " x ", tile.columns, tile.by_four_warps ? " by four warps" : ""));
       const std::vector<float> got = run(stack, tile, src, weights);
       for (size_t i = 0; i < want.size(); ++i)
         ASSERT_NEAR(got[i], want[i], 4e-6 * static_cast<double>(p.k + 1)) << "element " << i;
@@ -198,18 +132,27 @@ TEST_F(MatrixProducts, TakeLongSums) {
   expect_right({.m = 20, .n = 40, .k = 1504, .src_along_k = false, .weights_along_columns = false});
 }
 
-TEST(MatrixTiles, AreAsLargeAsKeepsEveryMultiprocessorBusy) {
-  const gpu::DeviceLimits limits{.compute_units = 132};
-  const auto rows_of_tile = [&](int64_t m, int64_t n, int64_t products = 1) {
-    return gpu::choose_matrix_tile(m, n, products, limits).rows;
+TEST(MatrixTiles, AreThoseOfTheLeastTime) {
+  const gpu::DeviceLimits small{.compute_units = 132},
+      hopper{.compute_units = 132, .local_bytes = 227 << 10, .multiplies_by_four_warps = true};
+  const auto tile_of = [](const gpu::DeviceLimits& limits, int64_t m, int64_t n, int64_t products = 1) {
+    const gpu::MatrixTile tile = gpu::choose_matrix_tile(m, n, products, limits);
+    EXPECT_LE(tile.local_bytes(), limits.local_bytes);
+    EXPECT_LE(tile.by_four_warps, limits.multiplies_by_four_warps);
+    return std::pair(tile.rows, tile.columns);
   };
-  EXPECT_EQ(rows_of_tile(4096, 4096), 128);
-  EXPECT_EQ(rows_of_tile(512, 4096), 64);
-  EXPECT_EQ(rows_of_tile(16, 4096), 16);
-  EXPECT_EQ(rows_of_tile(1, 128256), 16);
-  EXPECT_EQ(rows_of_tile(64, 64, 1000), 64);
-  for (const gpu::MatrixTile& tile : gpu::tuning::kMatrixTiles)
-    EXPECT_LE((tile.rows + tile.columns) * tile.depth * tile.stages * 2, 48 * 1024);
+  EXPECT_EQ(tile_of(small, 4096, 4096), std::pair(128, 128));
+  EXPECT_EQ(tile_of(small, 512, 4096), std::pair(64, 64));
+  EXPECT_EQ(tile_of(small, 16, 4096), std::pair(16, 32));
+  EXPECT_EQ(tile_of(small, 1, 128256), std::pair(16, 32));
+  EXPECT_EQ(tile_of(small, 64, 64, 1000), std::pair(64, 64));
+  EXPECT_EQ(tile_of(hopper, 4096, 4096), std::pair(128, 256));
+  EXPECT_EQ(tile_of(hopper, 1024, 4096), std::pair(128, 256));
+  EXPECT_EQ(tile_of(hopper, 512, 4096), std::pair(128, 128));
+  EXPECT_EQ(tile_of(hopper, 16, 4096), std::pair(16, 32));
+  EXPECT_EQ(tile_of(hopper, 100352, 64), std::pair(128, 64));
+  EXPECT_EQ(tile_of(hopper, 25088, 128), std::pair(256, 128));
+  EXPECT_EQ(tile_of(hopper, 1, 128256), std::pair(16, 32));
 }
 
 }  // namespace

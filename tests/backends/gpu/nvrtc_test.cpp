@@ -7,10 +7,12 @@
 #include <regex>
 
 #include "backends/gpu/cuda/compile.h"
+#include "backends/gpu/emit/emit_convolution.h"
 #include "backends/gpu/emit/emit_matmul.h"
 #include "backends/gpu/emit/library_program.h"
 #include "backends/gpu/gpu_kernels.h"
 #include "backends/gpu/schedule/registers.h"
+#include "backends/gpu/schedule/tuning.h"
 #include "support/code_cache_folder.h"
 #include "support/convolution_graphs.h"
 
@@ -69,7 +71,9 @@ class NvrtcNorms : public ::testing::TestWithParam<std::tuple<int, DataType>> {}
 // same, because spilling a few values is cheaper than reading and writing all sums for each row.
 constexpr int kFewBytes = 8, kBytesBesideColumns = 24, kBytesOfLongRows = 48;
 // Tiles of 128 x 128 elements in f32 are faster with 128 registers, and two groups, than with more (tuning.h).
-constexpr int kBytesOfLargeTiles = 120;
+constexpr int kBytesOfLargeTiles = 140;
+// Rows so far apart that offsets need 64 bits leave too few registers to products by matrix instructions, by a few.
+constexpr int kBytesOfMatrices = 16;
 
 TEST_P(NvrtcNorms, SpillOnlyWhereRegistersDoNotSufficeUpTo16384) {
   LAMINA_NVRTC_OR_SKIP(nvrtc);
@@ -194,7 +198,10 @@ TEST(Nvrtc, MatrixProductsUseNoDoublesAndTheInstructionsOfTheirType) {
         for (const int capability : {80, 90, 100}) {
           const cuda::Image image = image_of(*nvrtc, source, capability);
           EXPECT_EQ(usage_of(image.log).kernels, 1) << image.log;
-          EXPECT_LE(usage_of(image.log).spills, dtype == f32 && rows == 128 ? kBytesOfLargeTiles : 0) << image.log;
+          EXPECT_LE(usage_of(image.log).spills, rows == 1      ? 0
+                                                : dtype == f32 ? kBytesOfLargeTiles
+                                                               : kBytesOfMatrices)
+              << image.log;
           EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
         }
         const std::string ptx = ptx_of(*nvrtc, source);
@@ -207,6 +214,37 @@ TEST(Nvrtc, MatrixProductsUseNoDoublesAndTheInstructionsOfTheirType) {
         EXPECT_TRUE(std::regex_search(ptx, std::regex("ldmatrix\\.sync")));
         EXPECT_TRUE(std::regex_search(ptx, std::regex("cp\\.async")));
       }
+    }
+  }
+}
+
+// Instructions of four warps run while the warps go on, unless the compiler finds that their registers are used meanwhile.
+void expect_products_of_four_warps(const cuda::NvrtcApi& nvrtc, const KernelSource& source) {
+  const cuda::Image image = image_of(nvrtc, source, 90);
+  EXPECT_EQ(usage_of(image.log).spills, 0) << image.log;
+  EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
+  EXPECT_EQ(image.log.find("serialized"), std::string::npos) << image.log;
+  EXPECT_THAT(ptx_of(nvrtc, source), ::testing::HasSubstr("wgmma.mma_async"));
+}
+
+TEST(Nvrtc, TilesOfFourWarpsUseTheirInstructions) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  for (const MatrixTile& tile : tuning::kMatrixTiles) {
+    if (!tile.by_four_warps) continue;
+    for (const bool along : {true, false}) {
+      SCOPED_TRACE(join("tiles of ", tile.rows, " x ", tile.columns, along ? "" : ", factors the other way round"));
+      kernel::MatmulStack stack{.m = 512, .n = 512, .k = 512};
+      stack.src = stack.weights = {512, 512, along ? 512 : 1, along ? 1 : 512, {}, bf16};
+      stack.dst = {512, 512, 512, 1, {}, bf16};
+      MatmulForm form = choose_form(stack, {}, languages::cuda);
+      form.matrix_tile = tile;
+      expect_products_of_four_warps(*nvrtc, emit_matmul(form, languages::cuda));
+      if (!along) continue;  // copies of elements, as in NCX, make the compiler wait for every product
+      const kernel::WindowedContraction c = kernel::windowed_contraction_of(
+          library_step_of(graph_of({.batch = 8, .src_channels = 64, .dst_channels = 64, .dtype = f16})));
+      ConvolutionForm of_convolution = choose_form(c, {}, languages::cuda);
+      of_convolution.matrix_tile = tile;
+      expect_products_of_four_warps(*nvrtc, emit_convolution(c, of_convolution, languages::cuda));
     }
   }
 }
@@ -228,7 +266,7 @@ TEST(Nvrtc, ConvolutionsDoNotSpill) {
         const KernelSource source = convolution_op().program(library_step_of(graph), {}, languages::cuda).source;
         for (const int capability : {80, 90}) {
           const cuda::Image image = image_of(*nvrtc, source, capability);
-          EXPECT_EQ(usage_of(image.log).spills, 0) << image.log;
+          EXPECT_LE(usage_of(image.log).spills, dtype == f32 ? 0 : kFewBytes) << image.log;
           EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
         }
         EXPECT_EQ(ptx_of(*nvrtc, source).find(".f64"), std::string::npos);

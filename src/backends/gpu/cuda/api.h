@@ -31,8 +31,10 @@ using nvrtcProgram = ::_nvrtcProgram*;
 inline constexpr CUresult kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600;
 inline constexpr unsigned kEventWithoutTiming = 2;
 inline constexpr int kMaxThreadsPerBlock = 1, kMultiprocessorCount = 16, kComputeCapabilityMajor = 75,
-                     kComputeCapabilityMinor = 76;
-inline constexpr int kOldestDriver = 11020;  // CUDA 11.2
+                     kComputeCapabilityMinor = 76, kMostLocalBytes = 97;
+inline constexpr int kDynamicLocalBytes = 8;       // attribute of a function
+inline constexpr unsigned kLocalBytes = 48 << 10;  // of a work-group without that attribute
+inline constexpr int kOldestDriver = 11020;        // CUDA 11.2
 inline constexpr int kOldestCapability = 80;
 
 // Every function that lamina calls, as result, symbol, member, parameters. Tables and loaders are generated from these lists.
@@ -51,6 +53,7 @@ inline constexpr int kOldestCapability = 80;
   F(CUresult, cuModuleLoadData, load_module, (CUmodule*, const void*))                                            \
   F(CUresult, cuModuleUnload, unload_module, (CUmodule))                                                          \
   F(CUresult, cuModuleGetFunction, module_function, (CUfunction*, CUmodule, const char*))                         \
+  F(CUresult, cuFuncSetAttribute, set_attribute, (CUfunction, int, int))                                          \
   F(CUresult, cuLaunchKernel, launch_kernel,                                                                      \
     (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**)) \
   F(CUresult, cuMemAlloc_v2, allocate, (CUdeviceptr*, size_t))                                                    \

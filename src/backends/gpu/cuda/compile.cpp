@@ -25,7 +25,17 @@ int nearest_architecture(const NvrtcApi& nvrtc, int capability) {
   return nearest;
 }
 
+int major_version(const NvrtcApi& nvrtc) {
+  int major = 0, minor = 0;
+  check(nvrtc, nvrtc.version(&major, &minor), "nvrtcVersion");
+  return major;
+}
+
 }  // namespace
+
+bool has_instructions_of_four_warps(const NvrtcApi& nvrtc, int capability) {
+  return capability == 90 && nearest_architecture(nvrtc, capability) == 90 && major_version(nvrtc) >= 12;
+}
 
 Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string& text, int capability, const CodeCache* cache) {
   int major = 0, minor = 0;
@@ -33,7 +43,9 @@ Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string&
   const int architecture = nearest_architecture(nvrtc, capability);
   const bool native = architecture == capability;
   // No contraction, no flushing to zero, exact division and square root: FMA only where the program requests it.
-  const std::vector<std::string> options = {join("--gpu-architecture=", native ? "sm_" : "compute_", architecture),
+  // The target sm_90a has instructions that no other capability has.
+  const char* const own = has_instructions_of_four_warps(nvrtc, capability) ? "a" : "";
+  const std::vector<std::string> options = {join("--gpu-architecture=", native ? "sm_" : "compute_", architecture, own),
                                             "--std=c++17",
                                             "--fmad=false",
                                             "--ftz=false",

@@ -14,6 +14,9 @@ struct Image {
   bool from_cache = false;
 };
 
+// Whether programs for this device may use instructions of four warps (wgmma), which only compute capability 9.0 has.
+bool has_instructions_of_four_warps(const NvrtcApi& nvrtc, int capability);
+
 // Compiles for compute capability `capability` (90: sm_90). The image is searched and stored in `cache`, if it is not null.
 // Throws Error(runtime_error) with the compiler's log.
 Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string& text, int capability,

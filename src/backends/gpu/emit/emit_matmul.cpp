@@ -20,7 +20,8 @@ namespace {
 // the positions in the batch.
 class MatmulEmitter {
  public:
-  MatmulEmitter(const MatmulForm& form, std::string symbol) : form_(form), symbol_(std::move(symbol)), tile_(form.tile, out_) {
+  MatmulEmitter(const MatmulForm& form, const Language& language, std::string symbol)
+      : form_(form), language_(language), symbol_(std::move(symbol)), tile_(form.tile, out_) {
     tensors_ = {{"src", form.src}, {"weights", form.weights}};
     if (form.bias != DataType::undef) tensors_.push_back({"bias", form.bias});
     tensors_.push_back({"dst", form.dst});
@@ -51,8 +52,7 @@ class MatmulEmitter {
       for (size_t d = 0; d < form_.batch_rank; ++d) parameters += join(", const lm_s64 ", tensor.name, "_", d);
       parameters += join(", const lm_s64 ", tensor.name, "_row, const lm_s64 ", tensor.name, "_column");
     }
-    out_.open("LM_KERNEL(", form_.group_size(), ", ", std::max(1, tuning::kThreadsOfManyRegisters / form_.group_size()), ") ",
-              symbol_, "(", parameters, ")");
+    out_.open("LM_KERNEL(", form_.group_size(), ", ", form_.resident_groups(), ") ", symbol_, "(", parameters, ")");
   }
 
   void emit_by_threads() {
@@ -62,11 +62,14 @@ class MatmulEmitter {
   }
 
   void emit_by_matrix_instructions() {
-    MatrixTileText tile(*form_.matrix_tile, form_.src, out_);
+    MatrixTileText tile(*form_.matrix_tile, form_.src, language_, out_);
     emit_pointers(tile.place("m", "n"));
-    tile.sum("k", {"src", "src_row", "src_column", form_.src_along_k},
-             {"weights", "weights_column", "weights_row", !form_.weights_along_columns});
-    tile.store([&](const std::string& sum) { emit_store(sum); });
+    tile.sum("k", StridedFactor("src", "src_row", "src_column", form_.src_along_k),
+             StridedFactor("weights", "weights_column", "weights_row", !form_.weights_along_columns));
+    tile.store(
+        {form_.dst, "dst_column", [] {},
+         [](const std::string& column) { return join("dst + (row * (lm_ix)dst_row + ", column, " * (lm_ix)dst_column)"); },
+         [&](const std::string& sum, const std::string& column) { return value_of(sum, column); }});
   }
 
   // `rest`: the text of the position in the batch, as one number.
@@ -96,24 +99,27 @@ class MatmulEmitter {
       const std::string raw = join(tensor, "[at * (lm_ix)", tensor, stride, " + c * (lm_ix)", tensor, stride_of_k, "]");
       return join("at < ", inside, " && c < depth ? ", loaded(dtype, form_.tile.sums, raw), " : 0");
     };
-    const auto load = [&] {
-      tile_.load_rows(form_.src_along_k, [&] { return element("rows", "src", form_.src, "_row", "_column"); });
-      tile_.load_columns(!form_.weights_along_columns,
-                         [&] { return element("columns", "weights", form_.weights, "_column", "_row"); });
-    };
-    tile_.sum("k", load, [&] {
+    const ProductTileText::Factor src{form_.src_along_k, [&] { return element("rows", "src", form_.src, "_row", "_column"); }};
+    const ProductTileText::Factor weights{!form_.weights_along_columns,
+                                          [&] { return element("columns", "weights", form_.weights, "_column", "_row"); }};
+    tile_.sum("k", src, weights, [&] {
       out_.line("src += ", form_.tile.depth, " * src_column;");
       out_.line("weights += ", form_.tile.depth, " * weights_row;");
     });
   }
 
-  void emit_store(std::string value) {
+  std::string value_of(std::string value, const std::string& column) const {
     if (form_.bias != DataType::undef)
-      value += " + " + loaded(form_.bias, form_.tile.sums, "bias[row * (lm_ix)bias_row + column * (lm_ix)bias_column]");
-    out_.line("dst[row * (lm_ix)dst_row + column * (lm_ix)dst_column] = ", stored(form_.dst, form_.tile.sums, value), ";");
+      value +=
+          " + " + loaded(form_.bias, form_.tile.sums, join("bias[row * (lm_ix)bias_row + ", column, " * (lm_ix)bias_column]"));
+    return stored(form_.dst, form_.tile.sums, value);
+  }
+  void emit_store(const std::string& sum) {
+    out_.line("dst[row * (lm_ix)dst_row + column * (lm_ix)dst_column] = ", value_of(sum, "column"), ";");
   }
 
   const MatmulForm& form_;
+  const Language& language_;
   std::string symbol_;
   std::vector<Tensor> tensors_;
   Text out_;
@@ -129,6 +135,8 @@ bool is_along_first(int64_t first_extent, int64_t first_stride, int64_t second_e
 
 }  // namespace
 
+int MatmulForm::resident_groups() const { return matrix_tile ? matrix_tile->resident_groups() : tile.resident_groups(); }
+
 MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& limits, const Language& language) {
   MatmulForm form;
   form.src = stack.src.dtype, form.weights = stack.weights.dtype, form.dst = stack.dst.dtype;
@@ -137,8 +145,8 @@ MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& lim
   form.src_along_k = is_along_first(stack.k, stack.src.column_stride, stack.m, stack.src.row_stride);
   form.weights_along_columns = is_along_first(stack.n, stack.weights.column_stride, stack.k, stack.weights.row_stride);
   const bool is_wide = stack.src.dtype == DataType::f64 || stack.weights.dtype == DataType::f64;
-  form.tile = choose_tile(stack.m, stack.n, is_wide ? kernel::Type::f64 : kernel::Type::f32, limits);
-  form.tile = enlarged(form.tile, stack.m, stack.n, stack.products(), limits);
+  form.tile = choose_tile(stack.m, stack.n, stack.products(), is_wide ? kernel::Type::f64 : kernel::Type::f32,
+                          tuning::kMatmulMostPerThread, limits);
   if (*language.matrix_instructions != '\0' && has_matrix_instructions(stack.src.dtype, stack.weights.dtype))
     form.matrix_tile = choose_matrix_tile(stack.m, stack.n, stack.products(), limits);
   const int64_t reach = std::max({form.rows(), form.columns(), form.matrix_tile ? form.matrix_tile->depth : form.tile.depth});
@@ -153,10 +161,15 @@ KernelSource emit_matmul(const MatmulForm& form, const Language& language) {
   KernelSource source;
   source.symbol = join("lamina_matmul_", lamina::name_of(form.src));
   source.symbols = {source.symbol};
-  source.body =
-      join("typedef ", form.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", MatmulEmitter(form, source.symbol).emit());
-  source.text = conversions_prelude(language, form.tile.sums == kernel::Type::f64) +
-                (form.matrix_tile ? language.matrix_instructions : "") + source.body;
+  source.body = join("typedef ", form.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n",
+                     MatmulEmitter(form, language, source.symbol).emit());
+  source.text = conversions_prelude(language, form.tile.sums == kernel::Type::f64);
+  if (form.matrix_tile) {
+    source.text +=
+        matrix_instructions_text(language, *form.matrix_tile, form.src, form.src_along_k, !form.weights_along_columns);
+    source.local_bytes = form.matrix_tile->local_bytes();
+  }
+  source.text += source.body;
   return source;
 }
 

@@ -27,6 +27,7 @@ struct MatmulForm {
 
   int rows() const { return matrix_tile ? matrix_tile->rows : tile.rows(); }  // of a work-group's tile
   int columns() const { return matrix_tile ? matrix_tile->columns : tile.columns(); }
+  int resident_groups() const;  // on a multiprocessor, at least
   int group_size() const { return matrix_tile ? matrix_tile->group_size() : tile.group_size(); }
 };
 

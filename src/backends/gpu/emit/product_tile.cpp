@@ -8,24 +8,34 @@
 
 namespace lamina::gpu {
 
-ProductTile choose_tile(int64_t rows, int64_t columns, kernel::Type sums, const DeviceLimits& limits) {
+namespace {
+
+// Elements of local memory that a thread reads at once.
+constexpr int kTogether = 4;
+int together(int per_thread) { return per_thread % kTogether == 0 ? kTogether : 1; }
+// From a term to the next, in elements: threads that write neighbouring terms use different banks.
+int pitch(int extent, int per_thread) { return extent + together(per_thread); }
+
+}  // namespace
+
+ProductTile choose_tile(int64_t rows, int64_t columns, int64_t products, kernel::Type sums, int most_per_thread,
+                        const DeviceLimits& limits) {
   ProductTile tile{.sums = sums};
   while (tile.side > 1 && tile.group_size() > limits.max_group) tile.side /= 2;
+  const auto parts = [](int64_t extent, int64_t part) { return (extent + part - 1) / part; };
+  const int largest = tile.side * most_per_thread;
+  if (sums == kernel::Type::f32 && std::min(rows, columns) > tile.side * tile.per_thread_rows &&
+      most_per_thread > tile.per_thread_rows &&
+      parts(rows, largest) * parts(columns, largest) * products >= limits.compute_units) {
+    tile.per_thread_rows = tile.per_thread_columns = most_per_thread;
+    tile.depth = tuning::kMatmulDepthOfLargeTiles;
+  }
   if (columns <= tile.side) tile.per_thread_columns = 1;
   if (rows <= tile.side) {
     tile.per_thread_rows = 1;
     tile.per_thread_columns = std::min(tile.per_thread_columns, tuning::kMatmulColumnsOfFewRows);
     tile.depth = tuning::kMatmulDepthOfFewRows / (sums == kernel::Type::f64 ? 2 : 1);
   }
-  return tile;
-}
-
-ProductTile enlarged(ProductTile tile, int64_t rows, int64_t columns, int64_t products, const DeviceLimits& limits) {
-  const auto parts = [](int64_t extent, int64_t part) { return (extent + part - 1) / part; };
-  const int side = tile.side * tuning::kMatmulMostPerThread;
-  if (tile.sums == kernel::Type::f32 && std::min(rows, columns) > tile.side * tuning::kMatmulPerThread &&
-      parts(rows, side) * parts(columns, side) * products >= limits.compute_units)
-    tile.per_thread_rows = tile.per_thread_columns = tuning::kMatmulMostPerThread;
   return tile;
 }
 
@@ -45,44 +55,67 @@ std::string emit_place_of_tile(Text& out, int rows, int columns, const std::stri
 
 std::string ProductTileText::place(const std::string& row_count, const std::string& column_count) {
   const int rows = tile_.rows(), columns = tile_.columns();
-  out_.line("LM_SHARED ", c_type(tile_.sums), " left[", tile_.depth * (rows + 1), "], right[", tile_.depth * (columns + 1),
-            "];");
+  const auto shared = [&](const char* name, int extent, int per_thread) {
+    out_.line("LM_SHARED ", c_type(tile_.sums), " ", name, "[", tile_.depth * pitch(extent, per_thread),
+              "] __attribute__((aligned(16)));");
+  };
+  shared("left", rows, tile_.per_thread_rows);
+  shared("right", columns, tile_.per_thread_columns);
   out_.line("const int thread = LM_THREAD, tx = thread % ", tile_.side, ", ty = thread / ", tile_.side, ";");
   return emit_place_of_tile(out_, rows, columns, row_count, column_count);
 }
 
-void ProductTileText::sum(const std::string& term_count, const std::function<void()>& load,
+// Loads of a tile are under way while the tile before is multiplied.
+void ProductTileText::sum(const std::string& term_count, const Factor& left, const Factor& right,
                           const std::function<void()>& advance) {
   const int sums = tile_.per_thread_rows * tile_.per_thread_columns;
-  out_.line(c_type(tile_.sums), " sum[", sums, "];");
+  const auto items = [&](int extent) { return extent * tile_.depth / tile_.group_size(); };
+  const auto load = [&](const char* name, int extent, const Factor& factor) {
+    for_items(extent, factor.along_terms, [&] {
+      const std::string element = factor.value();
+      out_.line("next_", name, "[i] = ", element, ";");
+    });
+  };
+  const auto store = [&](const char* name, int extent, int per_thread, const Factor& factor) {
+    for_items(extent, factor.along_terms,
+              [&] { out_.line(name, "[c * ", pitch(extent, per_thread), " + at] = next_", name, "[i];"); });
+  };
+  out_.line(c_type(tile_.sums), " sum[", sums, "], next_left[", items(tile_.rows()), "], next_right[", items(tile_.columns()),
+            "];");
   out_.line("LM_UNROLL for (int i = 0; i < ", sums, "; ++i) sum[i] = 0;");
-  out_.open("for (lm_s64 done = 0; done < ", term_count, "; done += ", tile_.depth, ")");
+  out_.open("for (lm_s64 done = 0; done < ", term_count, " + ", tile_.depth, "; done += ", tile_.depth, ")");
+  out_.open("if (done < ", term_count, ")");
   out_.line("const lm_ix depth = (lm_ix)(", term_count, " - done < ", tile_.depth, " ? ", term_count, " - done : ", tile_.depth,
             ");");
-  load();
-  out_.line("LM_BARRIER;");
-  multiply();
-  out_.line("LM_BARRIER;");
+  load("left", tile_.rows(), left);
+  load("right", tile_.columns(), right);
   advance();
+  out_.close();
+  // In a tile of few rows, most threads have none.
+  out_.open("if (done > 0", tile_.per_thread_rows == 1 ? " && ty < rows" : "", ")");
+  multiply();
+  out_.close();
+  out_.line("LM_BARRIER;");
+  store("left", tile_.rows(), tile_.per_thread_rows, left);
+  store("right", tile_.columns(), tile_.per_thread_columns, right);
+  out_.line("LM_BARRIER;");
   out_.close();
 }
 
-void ProductTileText::load_rows(bool along_terms, const std::function<std::string()>& value) const {
-  load("left", tile_.rows(), along_terms, value);
-}
-void ProductTileText::load_columns(bool along_terms, const std::function<std::string()>& value) const {
-  load("right", tile_.columns(), along_terms, value);
-}
-
-void ProductTileText::load(const char* tile, int extent, bool along_terms, const std::function<std::string()>& value) const {
+void ProductTileText::for_items(int extent, bool along_terms, const std::function<void()>& body) const {
   out_.open("LM_UNROLL for (int i = 0; i < ", extent * tile_.depth / tile_.group_size(), "; ++i)");
   out_.line("const int item = i * ", tile_.group_size(), " + thread;");
   const int fast = along_terms ? tile_.depth : extent;
   const std::string first = join("item % ", fast), second = join("item / ", fast);
   out_.line("const lm_ix at = ", along_terms ? second : first, ", c = ", along_terms ? first : second, ";");
-  const std::string element = value();
-  out_.line(tile, "[c * ", extent + 1, " + at] = ", element, ";");
+  body();
   out_.close();
+}
+
+std::string ProductTileText::place_of(const char* i, const char* thread, int per_thread) const {
+  const int at_once = together(per_thread);
+  if (at_once == 1) return join(i, " * ", tile_.side, " + ", thread);
+  return join(i, " / ", at_once, " * ", tile_.side * at_once, " + ", thread, " * ", at_once, " + ", i, " % ", at_once);
 }
 
 void ProductTileText::multiply() {
@@ -92,10 +125,10 @@ void ProductTileText::multiply() {
       rows * columns > tuning::kMatmulPerThread * tuning::kMatmulPerThread || tile_.depth > tuning::kMatmulDepth;
   out_.open(is_large ? "LM_UNROLL_BY_4" : "LM_UNROLL", " for (int c = 0; c < ", tile_.depth, "; ++c)");
   out_.line(c_type(tile_.sums), " l[", rows, "], r[", columns, "];");
-  out_.line("LM_UNROLL for (int i = 0; i < ", rows, "; ++i) l[i] = left[c * ", tile_.rows() + 1, " + i * ", tile_.side,
-            " + ty];");
-  out_.line("LM_UNROLL for (int j = 0; j < ", columns, "; ++j) r[j] = right[c * ", tile_.columns() + 1, " + j * ", tile_.side,
-            " + tx];");
+  out_.line("LM_UNROLL for (int i = 0; i < ", rows, "; ++i) l[i] = left[c * ", pitch(tile_.rows(), rows), " + ",
+            place_of("i", "ty", rows), "];");
+  out_.line("LM_UNROLL for (int j = 0; j < ", columns, "; ++j) r[j] = right[c * ", pitch(tile_.columns(), columns), " + ",
+            place_of("j", "tx", columns), "];");
   out_.open("LM_UNROLL for (int i = 0; i < ", rows, "; ++i)");
   out_.line("LM_UNROLL for (int j = 0; j < ", columns, "; ++j) sum[i * ", columns, " + j] = lm_fma_", suffix_of(tile_.sums),
             "(l[i], r[j], sum[i * ", columns, " + j]);");
@@ -107,7 +140,7 @@ void ProductTileText::store(const std::function<void(const std::string& sum)>& s
   const int rows = tile_.per_thread_rows, columns = tile_.per_thread_columns;
   out_.open("LM_UNROLL for (int i = 0; i < ", rows, "; ++i)");
   out_.open("LM_UNROLL for (int j = 0; j < ", columns, "; ++j)");
-  out_.line("const lm_ix row = i * ", tile_.side, " + ty, column = j * ", tile_.side, " + tx;");
+  out_.line("const lm_ix row = ", place_of("i", "ty", rows), ", column = ", place_of("j", "tx", columns), ";");
   out_.open("if (row < rows && column < columns)");
   store(join("sum[i * ", columns, " + j]"));
   out_.close();

@@ -1,9 +1,10 @@
 // The text that programs of products share. A work-group computes a tile of dst. Tiles of both factors, `depth` terms at a
 // time, are in local memory in the type of the sums. Each thread accumulates per_thread_rows x per_thread_columns elements in
-// registers. An element is one chain of fused multiply-adds in the order of the terms for any tile size, so its bits depend
-// only on its row and its column.
+// registers, and loads its part of the next tiles to registers meanwhile. An element is one chain of fused multiply-adds in the
+// order of the terms for any tile size, so its bits depend only on its row and its column.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -19,42 +20,48 @@ struct ProductTile {
   int per_thread_rows = tuning::kMatmulPerThread, per_thread_columns = tuning::kMatmulPerThread;
   int depth = tuning::kMatmulDepth;       // terms in local memory at a time
   kernel::Type sums = kernel::Type::f32;  // or f64
+  int resident = 0;                       // work-groups of a multiprocessor, at least; 0: as many as many registers allow
   bool operator==(const ProductTile&) const = default;
 
   int group_size() const { return side * side; }
+  int resident_groups() const { return std::max(1, resident != 0 ? resident : tuning::kThreadsOfManyRegisters / group_size()); }
   int rows() const { return side * per_thread_rows; }
   int columns() const { return side * per_thread_columns; }
 };
 
-ProductTile choose_tile(int64_t rows, int64_t columns, kernel::Type sums, const DeviceLimits& limits);
-// With more elements for each thread, if that leaves a tile for every multiprocessor: for programs whose loads need few
-// registers.
-ProductTile enlarged(ProductTile tile, int64_t rows, int64_t columns, int64_t products, const DeviceLimits& limits);
+// `most_per_thread`: elements of a thread along each side, for programs whose loads need few registers more than usual.
+ProductTile choose_tile(int64_t rows, int64_t columns, int64_t products, kernel::Type sums, int most_per_thread,
+                        const DeviceLimits& limits);
 
 // The place of a work-group's tile. Its index counts tiles along a row of dst first, then along columns; returns the text of
 // the rest.
 std::string emit_place_of_tile(Text& out, int rows, int columns, const std::string& row_count, const std::string& column_count);
 
 // Names in the text: `left` and `right` are the tiles in local memory, [term][row] and [term][column]; thread, tx, ty: the
-// thread; first_row, first_column: of the tile; rows, columns: that are inside of dst; done, depth: the terms before those in
-// local memory, and their number.
+// thread; first_row, first_column: of the tile; rows, columns: that are inside of dst; done, depth: the terms before those that
+// are loaded, and their number.
 class ProductTileText {
  public:
   ProductTileText(const ProductTile& tile, Text& out) : tile_(tile), out_(out) {}
 
   std::string place(const std::string& row_count, const std::string& column_count);
-  // `load` writes both tiles; `advance` comes after their products.
-  void sum(const std::string& term_count, const std::function<void()>& load, const std::function<void()>& advance);
-  // Copies to a tile. `along_terms`: neighbouring threads copy neighbouring terms, else neighbouring rows or columns. `value`
-  // returns an element as an expression of `at`, the row or column in the tile, and `c`, the term; it may write lines before.
-  void load_rows(bool along_terms, const std::function<std::string()>& value) const;
-  void load_columns(bool along_terms, const std::function<std::string()>& value) const;
+  // A factor. `along_terms`: neighbouring threads load neighbouring terms, else neighbouring rows or columns. `value` returns
+  // an element as an expression of `at`, the row or column in the tile, and `c`, the term; it may write lines before.
+  struct Factor {
+    bool along_terms;
+    std::function<std::string()> value;
+  };
+  // `advance` comes after the loads of a tile.
+  void sum(const std::string& term_count, const Factor& left, const Factor& right, const std::function<void()>& advance);
   // At each element in dst: `row` and `column` in the tile, and its sum.
   void store(const std::function<void(const std::string& sum)>& store);
 
  private:
-  void load(const char* tile, int extent, bool along_terms, const std::function<std::string()>& value) const;
+  // A thread's items of a tile: at each, `body` with its number `i`, and `at` and `c` as above.
+  void for_items(int extent, bool along_terms, const std::function<void()>& body) const;
   void multiply();
+  // The row or column of a thread's element `i`: elements that are neighbours in the tile are read together.
+  std::string place_of(const char* i, const char* thread, int per_thread) const;
 
   const ProductTile& tile_;
   Text& out_;

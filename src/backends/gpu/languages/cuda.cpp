@@ -3,6 +3,41 @@
 
 namespace lamina::gpu {
 
+namespace {
+
+// wgmma of compute capability 9.0. A descriptor of a factor has the address in local memory, and the distances to the next
+// panel of 64 rows or columns (8192 bytes) and to the next eight lines (1024), all over 16, and the swizzle of 128 bytes. It is
+// scaled by 1, and "transposed" if its lines are not along the terms.
+std::string instructions_of_four_warps(int columns, const std::string& type, bool left_along_terms, bool right_along_terms) {
+  const int sums = columns / 2;
+  const auto operand = [](int number) { return "%" + std::to_string(number); };
+  std::string registers, operands;
+  for (int i = 0; i < sums; ++i) {
+    const char* const comma = i == 0 ? "" : ", ";
+    registers += comma + operand(i);
+    operands += comma + ("\"+f\"(sum[" + std::to_string(i)) + "])";
+  }
+  const std::string instruction =
+      "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) + "k16.f32." + type + "." + type;
+  const char *const left_is_transposed = left_along_terms ? "0" : "1", *const right_is_transposed =
+                                                                           right_along_terms ? "0" : "1";
+  return R"(
+LM_FN void lm_show_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+LM_FN void lm_start_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+LM_FN void lm_end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+#define LM_WAIT_FOR_PRODUCTS(pending) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory")
+LM_FN lm_u64 lm_factor(const lm_u16* at) {
+  return (lm_u64)((lm_local_address(at) & 0x3ffff) >> 4) | (lm_u64)512 << 16 | (lm_u64)64 << 32 | (lm_u64)1 << 62;
+}
+LM_FN void lm_multiply_by_four_warps(lm_f32* sum, const lm_u16* left, const lm_u16* right) {
+  asm volatile("{.reg .pred p; setp.ne.b32 p, 1, 0; )" +
+         instruction + " {" + registers + "}, " + operand(sums) + ", " + operand(sums + 1) + ", p, 1, 1, " +
+         left_is_transposed + ", " + right_is_transposed + ";}\" : " + operands +
+         " : \"l\"(lm_factor(left)), \"l\"(lm_factor(right)));\n}\n";
+}
+
+}  // namespace
+
 const Language languages::cuda{
     .name = "CUDA C++",
     .file_ending = ".cu",
@@ -50,7 +85,8 @@ LM_FN lm_u16 lm_bf16_from_f32(lm_f32 x) {
 }
 )",
     .matrix_instructions = R"(
-#define LM_MATRIX_EXCHANGE(threads)
+#define LM_MATRIX_MEMORY(bytes, threads) extern __shared__ __attribute__((aligned(1024))) lm_u16 lm_memory[]
+#define LM_WARP __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0)
 LM_FN lm_u32 lm_local_address(const lm_u16* at) { return (lm_u32)__cvta_generic_to_shared(at); }
 LM_FN void lm_copy_chunk(lm_u16* to, const lm_u16* from, int count) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(lm_local_address(to)), "l"(from), "r"(count * 2) : "memory");
@@ -74,6 +110,7 @@ LM_FN void lm_load_matrices_transposed(lm_u32* to, const lm_u16* line) {
   }
 LM_MULTIPLY(bf16)
 LM_MULTIPLY(f16)
-)"};
+)",
+    .instructions_of_four_warps = instructions_of_four_warps};
 
 }  // namespace lamina::gpu

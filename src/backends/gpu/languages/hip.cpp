@@ -30,6 +30,7 @@ const Language languages::hip{.name = "HIP",
                                       .bits = "__builtin_bit_cast(lm_u64, x)",
                                       .real = "__builtin_bit_cast(lm_f64, x)"},
                               .conversions = "",
-                              .matrix_instructions = ""};
+                              .matrix_instructions = "",
+                              .instructions_of_four_warps = nullptr};
 
 }  // namespace lamina::gpu

@@ -2,6 +2,8 @@
 // this folder. program_text.cpp turns it into macros; emit/prelude.inl and the texts of emit/math_text.cpp use these.
 #pragma once
 
+#include <string>
+
 namespace lamina::gpu {
 
 struct Language {
@@ -31,13 +33,23 @@ struct Language {
 
   // Definitions of what products by matrix instructions use (emit/matrix_tile_text.h); "" if the language has none. A *lane* is
   // one of the 32 threads of a warp.
-  //   LM_MATRIX_EXCHANGE(threads): declarations at the start of a kernel
+  //   LM_MATRIX_MEMORY(bytes, threads): declares lm_memory, local memory for 16-bit elements that begins at a multiple of 1024
+  //   LM_WARP: the number of the thread's warp
   //   lm_copy_chunk(to, from, count): copies 16 bytes to local memory; elements from `count` on are 0
   //   lm_end_copies(), LM_WAIT_FOR_COPIES(n): ends a group of copies; waits for all but the last n groups of this thread
   //   lm_load_matrices(to, line): four matrices of 8 x 8 elements, whose lines begin at the lanes' `line`s; a lane gets two
   //     neighbours of each, elements lane % 4 * 2 of line lane / 4. ..._transposed(to, line): of the transposed matrices
   //   lm_multiply_bf16(sum, left, right), lm_multiply_f16: 16 x 8 sums += [16, 16] x [16, 8]
   const char* matrix_instructions;
+  // The same for instructions of four warps in the order of their number, which read both factors from local memory while the
+  // warps go on. Null if the language has none.
+  //   lm_show_copies(): after a thread waited for its copies, before the barrier
+  //   lm_start_products(), lm_end_products(): begins and ends a group of products
+  //   LM_WAIT_FOR_PRODUCTS(n): waits for all but the last n groups of these warps
+  //   lm_multiply_by_four_warps(sum, left, right): 64 x `columns` sums += [64, 16] x [16, columns]. A warp has 16 rows, in the
+  //     order of lm_multiply_bf16; eight columns follow eight columns
+  std::string (*instructions_of_four_warps)(int columns, const std::string& type, bool left_along_terms,
+                                            bool right_along_terms);
 };
 
 namespace languages {

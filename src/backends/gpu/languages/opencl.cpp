@@ -27,6 +27,7 @@ const Language languages::opencl{
     .f32 = {.fma = "fma(a, b, c)", .divide = "a / b", .square_root = "sqrt(x)", .bits = "as_uint(x)", .real = "as_float(x)"},
     .f64 = {.fma = "fma(a, b, c)", .divide = "a / b", .square_root = "sqrt(x)", .bits = "as_ulong(x)", .real = "as_double(x)"},
     .conversions = "",
-    .matrix_instructions = ""};
+    .matrix_instructions = "",
+    .instructions_of_four_warps = nullptr};
 
 }  // namespace lamina::gpu

@@ -1,9 +1,26 @@
 #include "backends/gpu/schedule/matrix_tile.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "backends/gpu/schedule/schedule.h"
 #include "backends/gpu/schedule/tuning.h"
 
 namespace lamina::gpu {
+
+namespace {
+
+// Nanoseconds per 64 terms of the multiprocessor with the most tiles.
+double time_of(const tuning::MatrixTime& time, int64_t tiles, const DeviceLimits& limits) {
+  const auto rounds = static_cast<double>((tiles + limits.compute_units - 1) / limits.compute_units);
+  return std::max(rounds * time.of_many, time.alone);
+}
+
+}  // namespace
+
+int MatrixTile::resident_groups() const {
+  return std::max(1, std::min(tuning::kThreadsOfManyRegisters / group_size(), tuning::kLocalBytes / local_bytes()));
+}
 
 bool has_matrix_instructions(DataType left, DataType right) {
   return left == right && (left == DataType::bf16 || left == DataType::f16);
@@ -11,11 +28,18 @@ bool has_matrix_instructions(DataType left, DataType right) {
 
 MatrixTile choose_matrix_tile(int64_t rows, int64_t columns, int64_t products, const DeviceLimits& limits) {
   const auto parts = [](int64_t extent, int64_t part) { return (extent + part - 1) / part; };
-  for (const MatrixTile& tile : tuning::kMatrixTiles) {
-    const int64_t tiles = parts(rows, tile.rows) * parts(columns, tile.columns) * products;
-    if (rows > tile.rows / 2 && tiles >= limits.compute_units) return tile;
+  const MatrixTile* fastest = &tuning::kMatrixTiles.back();
+  double least = std::numeric_limits<double>::max();
+  for (size_t t = 0; t < tuning::kMatrixTiles.size(); ++t) {
+    const MatrixTile& tile = tuning::kMatrixTiles.at(t);
+    if (tile.local_bytes() > limits.local_bytes || (tile.by_four_warps && !limits.multiplies_by_four_warps)) continue;
+    const double time =
+        time_of(tuning::kMatrixTimes.at(t), parts(rows, tile.rows) * parts(columns, tile.columns) * products, limits);
+    if (time >= least) continue;
+    least = time;
+    fastest = &tile;
   }
-  return tuning::kMatrixTiles.back();
+  return *fastest;
 }
 
 }  // namespace lamina::gpu

@@ -13,9 +13,17 @@ struct MatrixTile {
   int rows = 0, columns = 0, depth = 0;  // depth: terms of the sums in local memory at a time
   int stages = 0;                        // tiles of each factor in local memory
   int warps_down = 0, warps_across = 0;  // of a work-group
+  // Instructions of four warps, which read both factors from local memory (wgmma), else of one warp, which loads them to
+  // registers (mma). Then warps_across is 1, and depth a line of 128 bytes.
+  bool by_four_warps = false;
   bool operator==(const MatrixTile&) const = default;
 
   int group_size() const { return 32 * warps_down * warps_across; }
+  // Work-groups of a multiprocessor, whose registers and local memory they share.
+  int resident_groups() const;
+  int local_bytes() const { return stages * (rows + columns) * depth * 2; }
+  // Steps whose copies are under way during a step. Instructions of four warps still read the tile of the step before.
+  int steps_ahead() const { return stages - (by_four_warps ? 2 : 1); }
 };
 
 // Whether these types have matrix instructions; the language has to have them too.

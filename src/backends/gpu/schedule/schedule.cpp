@@ -67,7 +67,9 @@ Schedule choose_team(const Kernel& kernel, const SumOrder& order, const DeviceLi
   Schedule chosen = of_team(schedule.team);
   while (chosen.team / 2 >= least) {
     const Schedule halved = of_team(chosen.team / 2);
-    const bool wants_chunks = chunks_of_thread(order, halved) <= tuning::kChunksOfThread && fits_registers(kernel, halved);
+    const bool has_space = chunks_of_thread(order, halved) <= tuning::kChunksOfThread &&
+                           (!kernel.has_column_sum() || elements_of_thread(order, halved) <= tuning::kElementsWithColumnSums);
+    const bool wants_chunks = has_space && fits_registers(kernel, halved);
     const bool wants_registers = is_crowded(chosen) && halved.column_registers && !fits_registers(kernel, chosen);
     if (!wants_chunks && !wants_registers) break;
     chosen = halved;

@@ -26,6 +26,8 @@ struct DeviceLimits {
   int max_group = 1024;   // threads in a work-group
   int compute_units = 1;  // work-groups that can run at the same time, at least
   bool has_f64 = true;
+  int local_bytes = 48 << 10;             // local memory of a work-group, at most
+  bool multiplies_by_four_warps = false;  // has matrix instructions of four warps (wgmma)
 };
 
 // schedule_fields.def documents each field. A new field only needs its line there, and the code of emit/ that reads it.

@@ -43,6 +43,9 @@ inline constexpr int kElementsPerThreadAcrossRows = 4;
 // computes once per row is spread over their elements.
 //   gpu_norms, and lamina tune --engine gpu of its rows: 1.2 to 1.8 times as fast as one or two chunks
 inline constexpr int kChunksOfThread = 4;
+// The most elements of a thread by default if columns are summed: each needs a register per sum.
+//   lamina tune --engine gpu of backward norms on an H100: 1.14 times as fast as 32 for rows of 256 and 4096 elements of bf16
+inline constexpr int kElementsWithColumnSums = 16;
 // Threads per group that contains several teams. Small groups fill a multiprocessor evenly.
 //   gpu_norms: rows of 256 and 1024
 inline constexpr int kUsualGroup = 128;
@@ -78,6 +81,8 @@ inline constexpr int kLiveWords = 64;
 inline constexpr int kLiveWordsCrowded = 24;
 // The registers of a multiprocessor, as in CUDA.
 inline constexpr int kRegisters = 65536;
+// The local memory of a multiprocessor, of compute capability 9.0.
+inline constexpr int kLocalBytes = 228 << 10;
 // Registers of a thread for addresses, row values and values that a chunk's elements need in between. NVRTC spills at most a
 // few registers where the estimate of schedule/registers.h fits.   (as above)
 inline constexpr int kScalarRegisters = 12;
@@ -107,21 +112,36 @@ inline constexpr int64_t kGroupsPerUnit = 4;
 //   lamina replay --engine gpu --bench of a MatMul of 1024 rows and columns
 inline constexpr int kMatmulSide = 16, kMatmulPerThread = 4;
 // Elements of a thread along each side where that leaves a tile for every multiprocessor: half of the reads of local memory.
-//   (as above, of 4096 rows and columns)
+//   gpu_products: f32, 4096 rows
 inline constexpr int kMatmulMostPerThread = 8;
-// Entries of k in local memory at a time. Two tiles of 64 rows take 8 KiB. No bits: sums continue across tiles.
-//   (as above)
-inline constexpr int kMatmulDepth = 16;
+// Entries of k in local memory at a time: two tiles of 64 rows take 8 KiB, and a thread holds 8 elements of the next tiles.
+// With more elements per thread, registers are left for fewer. No bits: sums continue across tiles.
+//   gpu_products: f32. 4096 rows of 128 x 128 take 3,706 us with 8 entries, 4,049 with 16
+inline constexpr int kMatmulDepth = 16, kMatmulDepthOfLargeTiles = 8;
 // The same, and columns of a thread, in a product of up to 16 rows. It waits for weights from memory: a group loads 8 KiB of
 // them at once, and a matrix of 4096 columns has 256 groups.   (as above, of one row)
 inline constexpr int kMatmulDepthOfFewRows = 128, kMatmulColumnsOfFewRows = 1;
 
-// Tiles of products by matrix instructions, the largest first: rows, columns, entries of k at a time, tiles in local memory
-// (together 48 KiB, what a work-group has on every device), warps down and across. The first one that gives every
-// multiprocessor a tile, of which at least half is used, is taken. No bits.
-//   lamina replay --engine gpu --bench of MatMuls of 1 to 4096 rows in bf16
-inline constexpr std::array<MatrixTile, 3> kMatrixTiles = {
-    {{128, 128, 32, 3, 2, 4}, {64, 64, 64, 3, 2, 2}, {16, 32, 128, 4, 1, 2}}};
+// Tiles of products by matrix instructions, the largest first: rows, columns, entries of k at a time, tiles in local memory,
+// warps down and across. No bits.
+//   gpu_products
+inline constexpr std::array<MatrixTile, 9> kMatrixTiles = {{{128, 256, 64, 4, 8, 1, true},
+                                                            {256, 128, 64, 4, 8, 1, true},
+                                                            {128, 128, 64, 6, 8, 1, true},
+                                                            {128, 64, 64, 6, 8, 1, true},
+                                                            {64, 128, 64, 8, 4, 1, true},
+                                                            {64, 64, 64, 6, 4, 1, true},
+                                                            {128, 128, 32, 3, 2, 4},
+                                                            {64, 64, 64, 3, 2, 2},
+                                                            {16, 32, 128, 4, 1, 2}}};
+// Their times on an H100, in nanoseconds per 64 entries of k: of a multiprocessor's only tile, and of each of many. The first
+// is longer where several work-groups fit on a multiprocessor, which then hide each other's latency.
+//   gpu_products: as many rows as the tile has, and 4096 rows
+struct MatrixTime {
+  double alone, of_many;
+};
+inline constexpr std::array<MatrixTime, 9> kMatrixTimes = {
+    {{686, 824}, {814, 868}, {498, 514}, {412, 392}, {394, 378}, {336, 210}, {1134, 833}, {477, 233}, {245, 94}}};
 
 // The most columns of a group of a convolution for which each element has a thread of its own: a tile would be mostly empty.
 // No bits. Not measured.

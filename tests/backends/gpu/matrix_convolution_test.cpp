@@ -1,0 +1,142 @@
+// Convolutions by matrix instructions: every kind, format and tile, with factors that are copied by chunks and by elements.
+// Devices without such instructions run the program with instructions that are emulated in their language.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <random>
+
+#include "backends/gpu/emit/emit_convolution.h"
+#include "backends/gpu/emulated_matrices.h"
+#include "backends/gpu/gpu_check.h"
+#include "backends/gpu/schedule/tuning.h"
+#include "interface/data_type.h"
+#include "support/convolution_graphs.h"
+#include "support/library_step.h"
+
+namespace lamina::testing {
+namespace {
+
+using kernel::WindowedContraction;
+
+class MatrixConvolutions : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    device_ = test_device(why);
+    if (device_ == nullptr) GTEST_SKIP() << why;
+  }
+
+  static std::vector<char> random_values(const LogicalTensor& tensor, unsigned seed) {
+    std::vector<char> data(static_cast<size_t>(tensor.byte_size()));
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> around(-2, 2);
+    for (size_t i = 0; i < data.size() / 2; ++i)
+      store_from_double(tensor.dtype, data.data(), static_cast<int64_t>(i), around(random));
+    return data;
+  }
+
+  std::vector<char> run(const WindowedContraction& c, const gpu::MatrixTile& tile, const std::vector<std::vector<char>>& inputs,
+                        size_t dst_bytes) {
+    const gpu::Language& language = language_with_matrices(*device_);
+    gpu::ConvolutionForm form = choose_form(c, device_->limits(), language);
+    EXPECT_TRUE(form.matrix_tile.has_value());
+    form.matrix_tile = tile;
+    std::vector<std::unique_ptr<DeviceCopy>> copies;
+    std::vector<gpu::BufferView> views;
+    const auto add = [&](const std::vector<char>& data) {
+      copies.push_back(std::make_unique<DeviceCopy>(*device_, data));
+      views.push_back({copies.back()->handle, 0});
+    };
+    add(inputs.at(c.left.port)), add(inputs.at(c.right.port));
+    if (c.has_bias()) add(inputs.at(c.bias.port));
+    std::vector<char> dst(dst_bytes, static_cast<char>(-1));  // NaN
+    add(dst);
+    int64_t groups = 1;
+    for (const int64_t factor : groups_of(c, form)) groups *= factor;
+    const std::vector<int64_t> words = {c.outer_rows.extent, c.outer_terms.extent};
+    device_->load(emit_convolution(c, form, language)).module->launch(nullptr, 0, groups, form.group_size(), views, words);
+    device_->copy_out(nullptr, dst.data(), copies.back()->handle, 0, dst.size());
+    return dst;
+  }
+
+  void expect_right(const ConvolutionCase& of) {
+    SCOPED_TRACE(join(name_of(of.kind), of.channels_last ? " NXC" : " NCX", of.taps_first ? ", taps first, " : ", taps last, ",
+                      of.src_channels, " to ", of.dst_channels, " channels, ", name_of(of.dtype)));
+    const kernel::LibraryStep step = library_step_of(graph_of(of));
+    const WindowedContraction c = kernel::windowed_contraction_of(step);
+    std::vector<std::vector<char>> inputs;
+    for (const LogicalTensor& tensor : step.inputs)
+      inputs.push_back(tensor.is_empty_port() ? std::vector<char>()
+                                              : random_values(tensor, static_cast<unsigned>(inputs.size())));
+    std::vector<char> want(static_cast<size_t>(step.outputs[0].byte_size()));
+    kernel::interpret(c, inputs.at(c.left.port).data(), inputs.at(c.right.port).data(),
+                      c.has_bias() ? inputs.at(c.bias.port).data() : nullptr, want.data());
+    std::vector<char> first;
+    // A program takes a second to compile: a case has two of the tiles.
+    const size_t tiles = gpu::tuning::kMatrixTiles.size();
+    for (const size_t t : {cases_ % (tiles - 1), tiles - 1}) {
+      const gpu::MatrixTile& tile = gpu::tuning::kMatrixTiles.at(t);
+      if (tile.by_four_warps && !has_instructions_of_four_warps(*device_)) continue;
+      SCOPED_TRACE(join("tiles of ", tile.rows, " x ", tile.columns, tile.by_four_warps ? " by four warps" : ""));
+      const std::vector<char> got = run(c, tile, inputs, want.size());
+      for (int64_t i = 0; i < static_cast<int64_t>(want.size() / 2); ++i) {
+        const double expected = load_as_double(of.dtype, want.data(), i);
+        ASSERT_NEAR(load_as_double(of.dtype, got.data(), i), expected, 0.005 + 0.008 * std::abs(expected)) << "element " << i;
+      }
+      if (first.empty()) first = got;
+      EXPECT_EQ(got, first) << "the bits depend on the tile";
+    }
+    ++cases_;
+  }
+
+  std::shared_ptr<gpu::Device> device_;
+  size_t cases_ = 0;
+};
+
+TEST_F(MatrixConvolutions, CopyByChunksAndByElements) {
+  for (const OpKind kind : kConvolutionKinds)
+    for (const bool channels_last : {true, false})
+      for (const bool taps_first : {true, false})
+        for (const int64_t channels : {64, 16, 5})
+          expect_right({.kind = kind,
+                        .src_channels = channels,
+                        .dst_channels = channels + 8,
+                        .space = {6, 5},
+                        .channels_last = channels_last,
+                        .taps_first = taps_first,
+                        .dtype = DataType::bf16});
+}
+
+TEST_F(MatrixConvolutions, StridePadAndDilate) {
+  for (const OpKind kind : kConvolutionKinds)
+    expect_right({.kind = kind,
+                  .src_channels = 16,
+                  .dst_channels = 16,
+                  .groups = 2,
+                  .space = {9, 11},
+                  .strides = {2, 3},
+                  .pads_begin = {1, 0},
+                  .pads_end = {0, 2},
+                  .dilations = {2, 1},
+                  .dtype = DataType::f16});
+}
+
+// The window has one tap and no pads: positions are copied by chunks too.
+TEST_F(MatrixConvolutions, OfOneTap) {
+  for (const OpKind kind : kConvolutionKinds)
+    for (const bool channels_last : {true, false})
+      expect_right({.kind = kind,
+                    .src_channels = 40,
+                    .dst_channels = 24,
+                    .space = {3, 8},
+                    .kernel = {1, 1},
+                    .pads_begin = {0, 0},
+                    .pads_end = {0, 0},
+                    .channels_last = channels_last,
+                    .has_bias = false,
+                    .dtype = DataType::bf16});
+}
+
+}  // namespace
+}  // namespace lamina::testing
