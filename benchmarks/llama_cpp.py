@@ -7,9 +7,9 @@
 
 llama.cpp's figures are those of its own benchmark, `test-backend-ops perf -o MUL_MAT -b CPU`. The first call downloads the
 source package of llama-cpp-python with pip (80 MB) and builds this one program with cmake in --folder (default: llama_cpp in the
-user's cache folder), which takes some minutes of processor time; --program FILE names one that is already built. The program always takes half of
-the processors; the build replaces this number by the environment variable TEST_BACKEND_OPS_THREADS. lamina's figures are those of
-`products` and `dequantized_products` in --lamina (default: build/bench/bin).
+user's cache folder), which takes some minutes of processor time; --program FILE names one that is already built. The program
+always takes half of the processors; the build replaces this number by the environment variable TEST_BACKEND_OPS_THREADS.
+lamina's figures are those of `products` and `dequantized_products` in --lamina (default: build/bench/bin).
 
 One row per product of N rows, K and M columns of weights that are contiguous along K:
   llama.cpp, lamina   microseconds, and the bandwidth as a fraction of that of reading (below 16 rows this is the limit)
@@ -19,10 +19,10 @@ bandwidth of reading is the best that lamina's programs measured in these runs.
 
 llama.cpp rounds the activations to 8 bits for q4_0, q8_0 and q4_K, in groups of 32, and to the type of the weights for bf16 and
 f16. lamina's forms with s8 get such activations, with one scale per row, and the time without it is that of the product alone;
-those without keep f32. For bf16 and f16 it gets activations of 16 bits. What differs besides: q4_0 and q4_K are compared with s4 in groups of 32 with
-a scale of f16, which has as many bytes; q4_K has minima too. test-backend-ops does not rearrange weights when it loads them, as
-llama.cpp does for q4_0; lamina packs them once. llama.cpp reads the same weights in every call, which may stay in a cache;
-lamina's weights of few bits are those of several layers, which do not.
+those without keep f32. For bf16 and f16 it gets activations of 16 bits. What differs besides: q4_0 and q4_K are compared with
+s4 in groups of 32 with a scale of f16, which has as many bytes; q4_K has minima too. test-backend-ops does not rearrange weights
+when it loads them, as llama.cpp does for q4_0; lamina packs them once. llama.cpp reads the same weights in every call, which may
+stay in a cache; lamina's weights of few bits are those of several layers, which do not.
 """
 import argparse
 import collections
