@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Checks that every path in a document or a comment exists in the tree, and that links between documents have a target.
+"""Checks that every path in a document or a comment exists in the tree, that links between documents have a target, and that
+each decision has a number of its own.
 
-    check_paths.py           prints `FILE:LINE: NAME is not in the tree` for each that is not; exits with 1 if there is one
+    check_paths.py           prints `FILE:LINE: NAME is not in the tree` for each that is not; exits with 1 if there is a fault
     check_paths.py --list    prints all names that were checked
 
 A name is a file name with an ending of source code (`lower.h`), or a path that begins with a folder of the tree
 (`passes/fusion`, `src/kernels/plan.h`). A name without a folder may be anywhere; a path may leave out folders at its front
 and its ending.
 """
+import collections
 import pathlib
 import re
 import subprocess
@@ -113,10 +115,19 @@ def of_source(name, text):
                 break
 
 
+def decisions_of_one_number(decisions):
+    by_number = collections.defaultdict(list)
+    for name in decisions:
+        by_number[name.rsplit("/", 1)[-1].split("-")[0]].append(name)
+    for number, names in by_number.items():
+        if len(names) > 1:
+            yield f"{' and '.join(names)} have the number {number}, allowed is one decision for each number"
+
+
 def main():
     files = tracked()
     tree = Tree(files)
-    faults, checked = [], []
+    faults, checked = list(decisions_of_one_number(tree.decisions)), []
 
     def check(file, number, name):
         if ELSEWHERE.match(name) or name in NO_FILES:
