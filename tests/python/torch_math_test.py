@@ -267,6 +267,19 @@ def test_rotary_embeddings_in_complex_numbers():
     carried(lambda x: rotated(x, turns), torch.randn(2, 5, 3, 8), bound=1e-6)
 
 
+def test_gradients_of_complex_numbers():
+    """Of a size, whose zero is a constant of the graph, and of an expanded tensor, which eager copies and torch announces expanded."""
+    def gradients(function, *inputs):
+        leaves = [tensor.detach().requires_grad_() for tensor in inputs]
+        function(*leaves).abs().sum().backward()
+        return [leaf.grad for leaf in leaves]
+
+    convolved = lambda x, w, b: torch.nn.functional.conv1d(x, w, b, 3, 1, 2, 2)
+    numbers = lambda *shape: torch.randn(shape, dtype=torch.complex128)
+    for function, inputs in [(torch.abs, [numbers(20, 20)]), (convolved, [numbers(4, 1).expand(4, 8), numbers(2, 2, 3), numbers(2)])]:
+        torch.testing.assert_close(gradients(torch.compile(function, backend="lamina"), *inputs), gradients(function, *inputs))
+
+
 def test_arithmetic_of_complex_numbers():
     def f(x, y):
         a, b = torch.view_as_complex(x), torch.complex(y, y * 2)

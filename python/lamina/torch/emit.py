@@ -357,4 +357,6 @@ def _as_compiled(tensor: torch.Tensor, port: Port) -> torch.Tensor:
     if tuple(tensor.shape) != tuple(port.given.shape) or (tensor.stride() == tuple(port.given.strides) and tensor.dtype is dtype):
         return tensor
     copy = torch.empty_strided(port.given.shape, port.given.strides, dtype=dtype)
-    return copy.copy_(tensor)
+    apart = tuple(slice(0, 1 if stride == 0 else None) for stride in port.given.strides)  # all entries of an expanded dim are equal
+    copy[apart].copy_(tensor[apart])
+    return copy
