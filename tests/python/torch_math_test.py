@@ -268,7 +268,8 @@ def test_rotary_embeddings_in_complex_numbers():
 
 
 def test_gradients_of_complex_numbers():
-    """Of a size, whose zero is a constant of the graph, and of an expanded tensor, which eager copies and torch announces expanded."""
+    """Of a size, whose zero is a constant of the graph; of an expanded tensor, which eager copies and torch announces expanded; of a
+    norm, whose gradient is not that of real numbers; of views of transposed numbers."""
     def gradients(function, *inputs):
         leaves = [tensor.detach().requires_grad_() for tensor in inputs]
         function(*leaves).abs().sum().backward()
@@ -276,8 +277,20 @@ def test_gradients_of_complex_numbers():
 
     convolved = lambda x, w, b: torch.nn.functional.conv1d(x, w, b, 3, 1, 2, 2)
     numbers = lambda *shape: torch.randn(shape, dtype=torch.complex128)
-    for function, inputs in [(torch.abs, [numbers(20, 20)]), (convolved, [numbers(4, 1).expand(4, 8), numbers(2, 2, 3), numbers(2)])]:
+    normed = lambda x, w: torch.nn.functional.rms_norm(x, (2, 3), w, 0.5)
+    written = lambda x, w: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 0.5) * w[0]
+    flat = lambda x: (x.t().reshape(-1) * 2).real
+    for function, inputs in [(torch.abs, [numbers(20, 20)]), (convolved, [numbers(4, 1).expand(4, 8), numbers(2, 2, 3), numbers(2)]),
+                             (normed, [numbers(2, 3), numbers(2, 3)]), (written, [numbers(2, 3), numbers(2, 3)]), (flat, [numbers(5, 4)])]:
         torch.testing.assert_close(gradients(torch.compile(function, backend="lamina"), *inputs), gradients(function, *inputs))
+
+
+def test_op_of_rms_norm_over_all_axes():
+    """torch's implementation, which runs where lamina leaves the op to torch."""
+    x, w = (torch.randn(2, 3).requires_grad_() for _ in range(2))
+    gradients = [torch.autograd.grad(made.square().sum(), (x, w))
+                 for made in (torch.ops.lamina.rms_norm(x, w, 2, 0.5), torch.nn.functional.rms_norm(x, (2, 3), w, 0.5))]
+    torch.testing.assert_close(*gradients)
 
 
 def test_arithmetic_of_complex_numbers():

@@ -16,6 +16,7 @@ aten = torch.ops.aten
 
 # Ops that move elements, which the parts do, too.
 MOVING = {getattr(aten, name).default for name in "view _unsafe_view reshape unsqueeze expand permute t alias clone squeeze".split()}
+VIEWS = {aten.view.default, aten._unsafe_view.default}
 MOVING |= {aten.transpose.int, aten.slice.Tensor, aten.select.int, aten.squeeze.dim, aten.squeeze.dims}
 
 
@@ -163,11 +164,19 @@ def split_complex(module: GraphModule) -> None:
 
 def _parts_of(pairs: Pairs, node: Node) -> Optional[tuple]:
     if node.target in MOVING:
-        parts = [pairs.add(node.target, part, *node.args[1:]) for part in pairs.parts(node.args[0])]
+        target = aten.reshape.default if node.target in VIEWS else node.target  # parts may have other strides than the pairs
+        parts = [pairs.add(target, part, *node.args[1:]) for part in pairs.parts(node.args[0])]
         return tuple(parts)  # memory_format of clone, if there is one, is that of a tensor that is not made
     if node.target is aten.scalar_tensor.default:
         value, dtype = complex(node.args[0]), node.meta["val"].dtype.to_real()
         return tuple(pairs.add(node.target, part, dtype=dtype) for part in (value.real, value.imag))
     rule = COMPLEX.get(node.target)
     made = rule(pairs, *node.args) if rule is not None and not node.kwargs else None
-    return made if made is None or all(isinstance(part, Node) for part in made) else None
+    if made is None or not all(isinstance(part, Node) for part in made):
+        return None
+    value = node.meta["val"]
+    if any(part.meta["val"].dtype != value.dtype.to_real() for part in made):
+        return None
+    # A sum's part may be that of one operand alone, which the other one broadcasts.
+    is_whole = lambda part: part.meta["val"].shape == value.shape
+    return tuple(part if is_whole(part) else pairs.add(aten.expand.default, part, list(value.shape)) for part in made)

@@ -73,7 +73,9 @@ def _weighted(x: Node, epsilon: float, product: Node, steps: list) -> Optional[W
 
 
 def _if_on_cpu(found: Written) -> Optional[Written]:
-    return found if found.source.meta["example_value"].device.type == "cpu" else None
+    """Only of floats: the gradient of the op is that of a function of real numbers."""
+    value = found.source.meta["example_value"]
+    return found if value.device.type == "cpu" and value.is_floating_point() else None
 
 
 def _writes_between(found: Written) -> bool:

@@ -31,7 +31,8 @@ def rms_norm_backward(grad: Tensor, x: Tensor, weight: Optional[Tensor], dims: i
     normal, slope = x.to(wide), grad.to(wide)
     scale = torch.rsqrt(normal.square().mean(axes, keepdim=True) + eps)
     normal = normal * scale
-    diff_weight = x.new_empty(0) if weight is None else (slope * normal).sum(list(range(x.dim() - dims))).to(weight.dtype)
+    outer = x.shape[:x.dim() - dims].numel()
+    diff_weight = x.new_empty(0) if weight is None else (slope * normal).reshape(outer, *weight.shape).sum(0).to(weight.dtype)
     slope = slope if weight is None else slope * weight
     diff_x = scale * (slope - normal * (slope * normal).mean(axes, keepdim=True))
     return diff_x.to(x.dtype).contiguous(), diff_weight.contiguous()
@@ -71,7 +72,9 @@ def _replace(module: GraphModule, node: Node) -> None:
     named = dict(zip(("input", "normalized_shape", "weight", "eps"), node.args), **node.kwargs)
     source, weight, eps = named["input"], named.get("weight"), named.get("eps")
     value, made = source.meta.get("example_value"), node.meta.get("example_value")
-    if value is None or made is None or made.dtype != value.dtype or value.device.type != "cpu" or not isinstance(eps, (float, int, type(None))):
+    if value is None or made is None or made.dtype != value.dtype or not value.is_floating_point() or value.device.type != "cpu":
+        return
+    if not isinstance(eps, (float, int, type(None))):
         return
     eps = torch.finfo(value.dtype).eps if eps is None else float(eps)
     if eps <= 0:
