@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/cache/sha256.h"
+#include "backends/cpu/dispatch/primitive.h"
 #include "backends/cpu/dispatch/program_io.h"
 #include "backends/cpu/host/host_isa.h"
 #include "interface/per_thread.h"
@@ -18,7 +19,6 @@ using Source = ExportedModel::Value::Source;
 
 constexpr std::string_view kProgramFolder = "program/";
 constexpr size_t kLengthBytes = 8;  // of a safetensors header
-constexpr size_t kLine = 64;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(Status::invalid_arguments, why); }
 
@@ -172,8 +172,9 @@ void Model::find_packed_weights(std::string_view file, bool verifies) {
       if (packed.variant >= variants_.size() || packed.partition >= variants_[packed.variant].partitions.size()) return false;
       const Partition& partition = variants_[packed.variant].partitions[packed.partition];
       return packed.constant < partition.program->constant_count() &&
-             packed.bytes == partition.program->memory().constants[packed.constant] && packed.offset % kLine == 0 &&
-             packed.offset <= file.size() && packed.bytes <= file.size() - packed.offset;
+             packed.bytes == partition.program->memory().constants[packed.constant] &&
+             packed.offset == cpu::aligned(packed.offset) && packed.offset <= file.size() &&
+             packed.bytes <= file.size() - packed.offset;
     };
     if (!fits()) refuse("the file is damaged: its packed weights do not fit its program");
     variants_[packed.variant].partitions[packed.partition].constants->give(packed.constant,

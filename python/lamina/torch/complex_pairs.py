@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, Callable, Optional
 
 import torch
-from torch._guards import detect_fake_mode
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
+
+from lamina.torch.nodes import add_call
 
 aten = torch.ops.aten
 
@@ -27,19 +27,10 @@ def is_complex(value: Any) -> bool:
 class Pairs:
     def __init__(self, module: GraphModule) -> None:
         self.graph = module.graph
-        self.mode = detect_fake_mode([node.meta.get("val") for node in module.graph.nodes])
         self.known: dict[Node, Optional[tuple]] = {}  # (real part, imaginary part); None: torch computes the node
 
     def add(self, target: Any, *args: Any, **options: Any) -> Node:
-        made = self.graph.call_function(target, args, options)
-        made.meta["val"] = target(*torch.fx.map_arg(args, self.value_of), **options)
-        return made
-
-    def value_of(self, node: Node) -> Any:
-        """Constants of the graph have values that are no FakeTensors, with which torch does not mix them."""
-        value = node.meta["val"]
-        is_constant = isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
-        return self.mode.from_tensor(value) if is_constant and self.mode is not None else value
+        return add_call(self.graph, target, *args, **options)
 
     def parts(self, value: Any) -> tuple:
         """The parts of an operand, which may be real: then there is no imaginary part."""

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Optional
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.fx import GraphModule, Node, map_arg
+from torch.fx import GraphModule, Node
 
-from lamina.torch.nodes import base_of
+from lamina.torch.nodes import add_call, base_of
 from lamina.torch.rules_index import bounds
 
 aten = torch.ops.aten
@@ -59,7 +59,7 @@ def _join_gradients(module: GraphModule, node: Node) -> None:
             joined = _joined(module, node, _part_of(one), _part_of(last))
             if joined is not None:
                 with module.graph.inserting_before(node):
-                    node.replace_all_uses_with(joined if other is None else _call(module, aten.add.Tensor, other, joined))
+                    node.replace_all_uses_with(joined if other is None else add_call(module.graph, aten.add.Tensor, other, joined))
                 return
 
 
@@ -78,7 +78,7 @@ def _joined(module: GraphModule, node: Node, one: Optional[Part], other: Optiona
     if left.first != 0 or left.end != right.first or right.end != right.shape[right.axis] or left.value.meta["val"].dtype != node.meta["val"].dtype:
         return None
     with module.graph.inserting_before(node):
-        return _call(module, aten.cat.default, [left.value, right.value], left.axis)
+        return add_call(module.graph, aten.cat.default, [left.value, right.value], left.axis)
 
 
 def _half_of(part: Node, axis: int) -> Optional[Half]:
@@ -113,10 +113,9 @@ def _turned(module: GraphModule, node: Node, axis: int, second: Half, first: Hal
     made = _reversed(module, whole, axis - value.dim())
     if second.is_negative or first.is_negative:
         name = f"lamina_signs_{second.is_negative:d}{first.is_negative:d}_{str(value.dtype)[6:]}_{value.dim() - axis}"
-        signs, turned = _signs(module, name, [second.is_negative, first.is_negative], value.dim() - axis, value.dtype), made
-        made = module.graph.call_function(aten.mul.Tensor, (turned, signs))
-        made.meta["val"] = turned.meta["val"]
-    return _call(module, aten.view.default, made, list(value.shape))
+        signs = _signs(module, name, [second.is_negative, first.is_negative], value.dim() - axis, value.dtype)
+        made = add_call(module.graph, aten.mul.Tensor, made, signs)
+    return add_call(module.graph, aten.view.default, made, list(value.shape))
 
 
 def _reversed(module: GraphModule, whole: Node, axis: int) -> Node:
@@ -124,10 +123,10 @@ def _reversed(module: GraphModule, whole: Node, axis: int) -> Node:
     products of halves, so that kernels read halves from memory."""
     value = whole.meta["val"]
     if base_of(whole) == "mul" and len(whole.users) == 2 and all(_has_halves(factor, value, axis) for factor in whole.args):
-        return _call(module, aten.mul.Tensor, *(_reversed(module, factor, axis) for factor in whole.args))
+        return add_call(module.graph, aten.mul.Tensor, *(_reversed(module, factor, axis) for factor in whole.args))
     place = value.dim() + axis
     apart = [*value.shape[:place], 2, value.shape[place] // 2, *value.shape[place + 1:]]
-    return _call(module, aten.flip.default, _call(module, aten.view.default, whole, apart), [place])
+    return add_call(module.graph, aten.flip.default, add_call(module.graph, aten.view.default, whole, apart), [place])
 
 
 def _has_halves(factor: Any, value: torch.Tensor, axis: int) -> bool:
@@ -135,12 +134,6 @@ def _has_halves(factor: Any, value: torch.Tensor, axis: int) -> bool:
         return False
     of_factor = factor.meta["val"]
     return of_factor.dtype == value.dtype and of_factor.dim() >= -axis and of_factor.shape[axis] == value.shape[axis]
-
-
-def _call(module: GraphModule, op: Any, *args: Any) -> Node:
-    node = module.graph.call_function(op, args)
-    node.meta["val"] = op(*map_arg(args, lambda argument: argument.meta["val"]))
-    return node
 
 
 def _signs(module: GraphModule, name: str, negative: list, rank: int, dtype: torch.dtype) -> Node:

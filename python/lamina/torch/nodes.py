@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.fx import Node
+from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import Graph, Node, map_arg
 
 from lamina import _core
 
@@ -37,6 +39,23 @@ def dtype_of(value: torch.Tensor) -> str:
     if value.dtype not in DTYPES:
         raise Refused(f"elements of {value.dtype}")
     return DTYPES[value.dtype]
+
+
+def add_call(graph: Graph, target: Any, *args: Any, **options: Any) -> Node:
+    """Adds a call of an op, with its value. Constants of the graph have values that are no FakeTensors, with which torch does not
+    mix them."""
+    values: list = []
+    map_arg(args, lambda node: values.append(node.meta["val"]))
+    mode = detect_fake_mode(values)
+
+    def value_of(node: Node) -> Any:
+        value = node.meta["val"]
+        is_constant = isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
+        return mode.from_tensor(value) if is_constant and mode is not None else value
+
+    made = graph.call_function(target, args, options)
+    made.meta["val"] = target(*map_arg(args, value_of), **options)
+    return made
 
 
 def known_number(value: Any) -> Any:

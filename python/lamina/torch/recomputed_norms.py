@@ -14,6 +14,8 @@ from typing import Any, Optional
 import torch
 from torch.fx import GraphModule, Node
 
+from lamina.torch.nodes import add_call
+
 aten = torch.ops.aten
 MARK = "lamina_output_of_norm"
 LAYER_NORM, GROUP_NORM = aten.native_layer_norm.default, aten.native_group_norm.default
@@ -58,9 +60,8 @@ def _write_out(joint: GraphModule, norm: Node, output: Node, mean: Node, rstd: N
         rows, column, channel = [batch, groups, value.numel() // (batch * groups)], [batch, groups, 1], [channels, *[1] * (value.dim() - 2)]
 
     def made(op: Any, *args: Any) -> Node:
-        node = joint.graph.call_function(op, args)
-        node.meta.update(output.meta)
-        node.meta["val"] = op(*(argument.meta["val"] if isinstance(argument, Node) else argument for argument in args))
+        node = add_call(joint.graph, op, *args)
+        node.meta = {**output.meta, "val": node.meta["val"]}
         return node
 
     def shaped(node: Node, shape: Optional[list]) -> Node:

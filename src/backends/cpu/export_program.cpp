@@ -15,6 +15,7 @@
 #include "backends/cpu/code/link_image.h"
 #include "backends/cpu/dispatch/host_block.h"
 #include "backends/cpu/dispatch/packed_weights.h"
+#include "backends/cpu/dispatch/primitive.h"
 #include "backends/cpu/dispatch/program_io.h"
 #include "backends/cpu/library/default_primitive_library.h"
 #include "backends/cpu/program/program_file.h"
@@ -96,7 +97,6 @@ class CpuExporter final : public ModelExporter {
  private:
   // The packed weights of all partitions, those that are packed alike once. Lists them in `head`.
   std::string packed(std::span<const std::string_view> constants, ProgramHead& head) const {
-    constexpr size_t kLine = 64;
     std::string all;
     std::map<std::string, size_t> offsets;
     size_t program = 0;
@@ -109,7 +109,7 @@ class CpuExporter final : public ModelExporter {
           head.packed.push_back({v, p, weights.constant, offset, weights.bytes});
           if (found != offsets.end()) continue;
           all += packed(weights, *programs_[program], partitions[p], constants);
-          all.resize((all.size() + kLine - 1) / kLine * kLine);
+          all.resize(aligned(all.size()));
           if (!weights.key.empty()) offsets.emplace(weights.key, offset);
         }
       }

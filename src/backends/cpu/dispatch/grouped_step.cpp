@@ -6,15 +6,12 @@
 
 #include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/dispatch/step_kinds.h"
-#include "backends/cpu/program/stored_places.h"
-#include "interface/index_checks.h"
 
 namespace lamina::cpu {
 
-GroupedStep::GroupedStep(GroupedProgram program, OpPlace place, LogicalTensor offsets, Parts parts, std::string name)
+GroupedStep::GroupedStep(GroupedProgram program, GroupEnds ends, Parts parts, std::string name)
     : program_(std::move(program)),
-      place_(std::move(place)),
-      offsets_(std::move(offsets)),
+      ends_(std::move(ends)),
       parts_(std::move(parts)),
       name_(std::move(name)),
       dst_bytes_(aligned(static_cast<size_t>(bytes_of(program_.dtype, program_.part_rows.back() * columns())))) {
@@ -22,10 +19,9 @@ GroupedStep::GroupedStep(GroupedProgram program, OpPlace place, LogicalTensor of
 }
 
 void GroupedStep::run(std::span<void* const> args, void* scratch, const Executor& executor) const {
-  for_each_index(offsets_, args[2], [&](int64_t group, int64_t end) { check_group_end(place_, group, end, program_.rows); });
   auto* const part = static_cast<char*>(scratch);
   int64_t row = 0;
-  for_each_index(offsets_, args[2], [&](int64_t group, int64_t end) {
+  ends_.for_each(args[2], program_.rows, [&](int64_t group, int64_t end) {
     const char* const weights = static_cast<const char*>(args[1]) + group * program_.to_next_matrix;
     while (row < end) {
       const int64_t rows = std::min(end - row, program_.part_rows.back());
@@ -60,8 +56,7 @@ void GroupedStep::store_row(const char* from, int64_t row, void* memory) const {
 void GroupedStep::write(ProgramWriter& to) const {
   to.write(StepKind::grouped);
   to.write(program_);
-  write_place(to, place_);
-  write_tensor(to, offsets_);
+  ends_.write(to);
   for (const auto& part : parts_) part->write(to);
 }
 
@@ -69,9 +64,7 @@ std::unique_ptr<const GroupedStep> GroupedStep::read(ProgramReader& from, size_t
   auto program = from.get<GroupedProgram>();
   check(program);
   require(args == 4, "the args of products of groups");
-  OpPlace place = read_place(from);
-  LogicalTensor offsets = read_tensor(from);
-  require(offsets.dtype == DataType::s32 || offsets.dtype == DataType::s64, "offsets of groups");
+  GroupEnds ends = GroupEnds::read(from);
   Parts parts;
   for (const int64_t rows : program.part_rows) {
     parts.push_back(ProductDispatch::read(from));
@@ -80,7 +73,7 @@ std::unique_ptr<const GroupedStep> GroupedStep::read(ProgramReader& from, size_t
                 matrices.dst.dtype == program.dtype,
             "a product of a group");
   }
-  return std::make_unique<const GroupedStep>(std::move(program), std::move(place), std::move(offsets), std::move(parts),
+  return std::make_unique<const GroupedStep>(std::move(program), std::move(ends), std::move(parts),
                                              "products of groups of rows");
 }
 

@@ -10,12 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/dispatch/group_ends.h"
 #include "backends/cpu/dispatch/primitive.h"
 #include "backends/cpu/dispatch/product_dispatch.h"
 #include "backends/cpu/program/grouped_program.h"
 #include "backends/cpu/program/program_writer.h"
-#include "interface/logical_tensor.h"
-#include "interface/status.h"
 
 namespace lamina::cpu {
 
@@ -23,9 +22,9 @@ class GroupedStep final : public Primitive {
  public:
   using Part = std::unique_ptr<const ProductDispatch>;
   using Parts = std::vector<Part>;
-  // `place` and `offsets`: the op's input with the ends of the groups. `parts`: of program.part_rows rows each, by one matrix,
+  // `parts`: of program.part_rows rows each, by one matrix,
   // into contiguous rows.
-  GroupedStep(GroupedProgram program, OpPlace place, LogicalTensor offsets, Parts parts, std::string name);
+  GroupedStep(GroupedProgram program, GroupEnds ends, Parts parts, std::string name);
   static std::unique_ptr<const GroupedStep> read(ProgramReader& from, size_t args);
 
   const std::string& name() const override { return name_; }
@@ -40,8 +39,7 @@ class GroupedStep final : public Primitive {
   int64_t columns() const { return parts_.front()->matrices().n; }
 
   const GroupedProgram program_;
-  const OpPlace place_;
-  const LogicalTensor offsets_;
+  const GroupEnds ends_;
   const Parts parts_;
   const std::string name_;
   size_t dst_bytes_, part_bytes_ = 0;

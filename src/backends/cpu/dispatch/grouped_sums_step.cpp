@@ -6,16 +6,12 @@
 
 #include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/dispatch/step_kinds.h"
-#include "backends/cpu/program/stored_places.h"
-#include "interface/index_checks.h"
 
 namespace lamina::cpu {
 
-GroupedSumsStep::GroupedSumsStep(GroupedSumsProgram program, OpPlace place, LogicalTensor offsets, Parts parts,
-                                 MatrixCopy copy_out, std::string name)
+GroupedSumsStep::GroupedSumsStep(GroupedSumsProgram program, GroupEnds ends, Parts parts, MatrixCopy copy_out, std::string name)
     : program_(std::move(program)),
-      place_(std::move(place)),
-      offsets_(std::move(offsets)),
+      ends_(std::move(ends)),
       parts_(std::move(parts)),
       copy_out_(std::move(copy_out)),
       name_(std::move(name)),
@@ -24,9 +20,8 @@ GroupedSumsStep::GroupedSumsStep(GroupedSumsProgram program, OpPlace place, Logi
 }
 
 void GroupedSumsStep::run(std::span<void* const> args, void* scratch, const Executor& executor) const {
-  for_each_index(offsets_, args[2], [&](int64_t group, int64_t end) { check_group_end(place_, group, end, program_.terms); });
   int64_t first = 0;
-  for_each_index(offsets_, args[2], [&](int64_t group, int64_t end) {
+  ends_.for_each(args[2], program_.terms, [&](int64_t group, int64_t end) {
     auto* const dst = static_cast<char*>(args[3]) + group * bytes_of(program_.dtype, program_.group_stride);
     auto* const sums = program_.adds_to_dst ? dst : static_cast<char*>(scratch);
     for_each_rows(executor, [&](int64_t begin, int64_t past) { clear(sums, begin, past); });
@@ -75,8 +70,7 @@ void GroupedSumsStep::store(char* sums, char* group, int64_t first, int64_t end)
 void GroupedSumsStep::write(ProgramWriter& to) const {
   to.write(StepKind::grouped_sums);
   to.write(program_);
-  write_place(to, place_);
-  write_tensor(to, offsets_);
+  ends_.write(to);
   for (const auto& part : parts_) part->write(to);
   copy_out_.write(to);
 }
@@ -85,9 +79,7 @@ std::unique_ptr<const GroupedSumsStep> GroupedSumsStep::read(ProgramReader& from
   auto program = from.get<GroupedSumsProgram>();
   check(program);
   require(args == 4, "the args of sums of groups");
-  OpPlace place = read_place(from);
-  LogicalTensor offsets = read_tensor(from);
-  require(offsets.dtype == DataType::s32 || offsets.dtype == DataType::s64, "offsets of groups");
+  GroupEnds ends = GroupEnds::read(from);
   Parts parts;
   for (const int64_t terms : program.part_terms) {
     parts.push_back(ProductDispatch::read(from));
@@ -98,8 +90,8 @@ std::unique_ptr<const GroupedSumsStep> GroupedSumsStep::read(ProgramReader& from
             "a product of a group");
   }
   MatrixCopy copy_out = MatrixCopy::read(from);
-  return std::make_unique<const GroupedSumsStep>(std::move(program), std::move(place), std::move(offsets), std::move(parts),
-                                                 std::move(copy_out), "sums of products over groups");
+  return std::make_unique<const GroupedSumsStep>(std::move(program), std::move(ends), std::move(parts), std::move(copy_out),
+                                                 "sums of products over groups");
 }
 
 }  // namespace lamina::cpu

@@ -9,23 +9,21 @@
 #include <span>
 #include <string>
 
+#include "backends/cpu/dispatch/group_ends.h"
 #include "backends/cpu/dispatch/grouped_step.h"
 #include "backends/cpu/dispatch/matrix_copy.h"
 #include "backends/cpu/dispatch/primitive.h"
 #include "backends/cpu/program/grouped_program.h"
 #include "backends/cpu/program/program_writer.h"
-#include "interface/logical_tensor.h"
-#include "interface/status.h"
 
 namespace lamina::cpu {
 
 class GroupedSumsStep final : public Primitive {
  public:
   using Parts = GroupedStep::Parts;
-  // `place` and `offsets`: the op's input with the ends of the groups. `parts`: of program.part_terms entries each, added to
+  // `parts`: of program.part_terms entries each, added to
   // the sums. `copy_out`: from sums in scratch memory to dst.
-  GroupedSumsStep(GroupedSumsProgram program, OpPlace place, LogicalTensor offsets, Parts parts, MatrixCopy copy_out,
-                  std::string name);
+  GroupedSumsStep(GroupedSumsProgram program, GroupEnds ends, Parts parts, MatrixCopy copy_out, std::string name);
   static std::unique_ptr<const GroupedSumsStep> read(ProgramReader& from, size_t args);
 
   const std::string& name() const override { return name_; }
@@ -44,8 +42,7 @@ class GroupedSumsStep final : public Primitive {
   int64_t columns() const { return parts_.front()->matrices().n; }
 
   const GroupedSumsProgram program_;
-  const OpPlace place_;
-  const LogicalTensor offsets_;
+  const GroupEnds ends_;
   const Parts parts_;
   const MatrixCopy copy_out_;
   const std::string name_;

@@ -14,8 +14,6 @@ namespace {
 
 using Axis = kernel::WindowAxis;
 
-int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
-
 // For windows of few lines, which are almost all, their pointers are on the stack.
 class Window {
  public:

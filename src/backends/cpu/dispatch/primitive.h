@@ -15,6 +15,9 @@ class ProgramWriter;
 // `bytes` rounded up, so that the next block in scratch starts at a cache line.
 constexpr size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+// How many parts of this size an extent has; the last one may be smaller.
+constexpr int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
+
 // Rows and columns of a result that is one dense matrix in memory.
 struct ResultPart {
   int64_t first_row, rows, first_column, columns;

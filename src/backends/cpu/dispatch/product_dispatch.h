@@ -10,6 +10,7 @@
 
 #include "backends/cpu/dispatch/factor_sources.h"
 #include "backends/cpu/dispatch/matrix_copy.h"
+#include "backends/cpu/dispatch/primitive.h"
 #include "backends/cpu/dispatch/weights_copy.h"
 #include "backends/cpu/program/compiled_code.h"
 #include "backends/cpu/program/product_program.h"
@@ -73,9 +74,6 @@ class ProductDispatch {
   std::string packing() const;  // as of a Primitive
   // `packed`: packed_bytes() bytes, 64-byte aligned.
   void pack(const void* weights, void* packed, const Executor& executor) const;
-
- protected:
-  static int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
 
  private:
   struct Memory {

@@ -237,16 +237,12 @@ LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limi
   made.words = {contraction.outer_rows.extent, contraction.outer_terms.extent};
   made.group_size = form.group_size();
   made.groups = groups_of(contraction, form);
-  made.schedule = form.by_element ? "a thread per element"
-                                  : join("tiles of ", form.rows(), " x ", form.columns(),
-                                         form.matrix_tile ? " by matrix instructions" : "");
+  made.schedule = form.by_element ? "a thread per element" : describe(form);
   made.text = join(kernel::print(contraction), ", ", made.schedule);
   return made;
 }
 
 }  // namespace
-
-int ConvolutionForm::resident_groups() const { return matrix_tile ? matrix_tile->resident_groups() : tile.resident_groups(); }
 
 ConvolutionForm choose_form(const WindowedContraction& contraction, const DeviceLimits& limits, const Language& language) {
   const int64_t rows = contraction.row_count(), columns = contraction.columns.extent;

@@ -4,25 +4,16 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "backends/gpu/emit/emit_kernel.h"
-#include "backends/gpu/emit/product_tile.h"
-#include "backends/gpu/schedule/matrix_tile.h"
+#include "backends/gpu/emit/tile_form.h"
 #include "kernels/windowed_contraction.h"
 
 namespace lamina::gpu {
 
-struct ConvolutionForm {
-  ProductTile tile;
-  std::optional<MatrixTile> matrix_tile;  // the product is by matrix instructions, in this tile
-  bool by_element = false;                // a thread per element of dst, without tiles
-
-  int rows() const { return matrix_tile ? matrix_tile->rows : tile.rows(); }  // of a work-group's tile
-  int columns() const { return matrix_tile ? matrix_tile->columns : tile.columns(); }
-  int group_size() const { return matrix_tile ? matrix_tile->group_size() : tile.group_size(); }
-  int resident_groups() const;
+struct ConvolutionForm : TileForm {
+  bool by_element = false;  // a thread per element of dst, without tiles
 };
 
 ConvolutionForm choose_form(const kernel::WindowedContraction& contraction, const DeviceLimits& limits,

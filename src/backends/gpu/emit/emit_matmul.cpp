@@ -135,8 +135,6 @@ bool is_along_first(int64_t first_extent, int64_t first_stride, int64_t second_e
 
 }  // namespace
 
-int MatmulForm::resident_groups() const { return matrix_tile ? matrix_tile->resident_groups() : tile.resident_groups(); }
-
 MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& limits, const Language& language) {
   MatmulForm form;
   form.src = stack.src.dtype, form.weights = stack.weights.dtype, form.dst = stack.dst.dtype;
@@ -200,7 +198,7 @@ LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limi
   made.groups = {tiles(stack.n, form.columns()), tiles(stack.m, form.rows()), stack.products()};
   made.group_size = form.group_size();
   made.needs_f64 = form.tile.sums == kernel::Type::f64;
-  made.schedule = join("tiles of ", form.rows(), " x ", form.columns(), form.matrix_tile ? " by matrix instructions" : "");
+  made.schedule = describe(form);
   made.text = join(stack.products(), " products of [", stack.m, ", ", stack.k, "] and [", stack.k, ", ", stack.n,
                    "], work-groups make ", made.schedule);
   return made;

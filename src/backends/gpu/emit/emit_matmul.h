@@ -4,31 +4,22 @@
 // extents, and for each tensor its strides over batch dims, rows and columns, in elements.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "backends/gpu/emit/emit_kernel.h"
-#include "backends/gpu/emit/product_tile.h"
-#include "backends/gpu/schedule/matrix_tile.h"
+#include "backends/gpu/emit/tile_form.h"
 #include "kernels/matmul_stack.h"
 
 namespace lamina::gpu {
 
 // All parameters that determine the text of a program.
-struct MatmulForm {
+struct MatmulForm : TileForm {
   DataType src = DataType::f32, weights = DataType::f32, bias = DataType::undef, dst = DataType::f32;  // undef: no bias
   size_t batch_rank = 0;
   bool src_along_k = true;            // neighbouring threads load neighbours along k, else neighbouring rows
   bool weights_along_columns = true;  // neighbouring columns, else neighbours along k
-  ProductTile tile;
-  std::optional<MatrixTile> matrix_tile;  // the product is by matrix instructions, in this tile
-  bool wide_offsets = false;              // offsets inside a tile need 64 bits
+  bool wide_offsets = false;          // offsets inside a tile need 64 bits
   bool operator==(const MatmulForm&) const = default;
-
-  int rows() const { return matrix_tile ? matrix_tile->rows : tile.rows(); }  // of a work-group's tile
-  int columns() const { return matrix_tile ? matrix_tile->columns : tile.columns(); }
-  int resident_groups() const;  // on a multiprocessor, at least
-  int group_size() const { return matrix_tile ? matrix_tile->group_size() : tile.group_size(); }
 };
 
 MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& limits, const Language& language);

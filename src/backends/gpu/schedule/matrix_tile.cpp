@@ -11,9 +11,9 @@ namespace lamina::gpu {
 namespace {
 
 // Nanoseconds per 64 terms of the multiprocessor with the most tiles.
-double time_of(const tuning::MatrixTime& time, int64_t tiles, const DeviceLimits& limits) {
+double time_of(const tuning::TimedTile& tile, int64_t tiles, const DeviceLimits& limits) {
   const auto rounds = static_cast<double>((tiles + limits.compute_units - 1) / limits.compute_units);
-  return std::max(rounds * time.of_many, time.alone);
+  return std::max(rounds * tile.of_many, tile.alone);
 }
 
 }  // namespace
@@ -30,11 +30,9 @@ MatrixTile choose_matrix_tile(int64_t rows, int64_t columns, int64_t products, c
   const auto parts = [](int64_t extent, int64_t part) { return (extent + part - 1) / part; };
   const MatrixTile* fastest = &tuning::kMatrixTiles.back();
   double least = std::numeric_limits<double>::max();
-  for (size_t t = 0; t < tuning::kMatrixTiles.size(); ++t) {
-    const MatrixTile& tile = tuning::kMatrixTiles.at(t);
+  for (const tuning::TimedTile& tile : tuning::kMatrixTiles) {
     if (tile.local_bytes() > limits.local_bytes || (tile.by_four_warps && !limits.multiplies_by_four_warps)) continue;
-    const double time =
-        time_of(tuning::kMatrixTimes.at(t), parts(rows, tile.rows) * parts(columns, tile.columns) * products, limits);
+    const double time = time_of(tile, parts(rows, tile.rows) * parts(columns, tile.columns) * products, limits);
     if (time >= least) continue;
     least = time;
     fastest = &tile;

@@ -123,25 +123,22 @@ inline constexpr int kMatmulDepth = 16, kMatmulDepthOfLargeTiles = 8;
 inline constexpr int kMatmulDepthOfFewRows = 128, kMatmulColumnsOfFewRows = 1;
 
 // Tiles of products by matrix instructions, the largest first: rows, columns, entries of k at a time, tiles in local memory,
-// warps down and across. No bits.
-//   gpu_products
-inline constexpr std::array<MatrixTile, 9> kMatrixTiles = {{{128, 256, 64, 4, 8, 1, true},
-                                                            {256, 128, 64, 4, 8, 1, true},
-                                                            {128, 128, 64, 6, 8, 1, true},
-                                                            {128, 64, 64, 6, 8, 1, true},
-                                                            {64, 128, 64, 8, 4, 1, true},
-                                                            {64, 64, 64, 6, 4, 1, true},
-                                                            {128, 128, 32, 3, 2, 4},
-                                                            {64, 64, 64, 3, 2, 2},
-                                                            {16, 32, 128, 4, 1, 2}}};
-// Their times on an H100, in nanoseconds per 64 entries of k: of a multiprocessor's only tile, and of each of many. The first
-// is longer where several work-groups fit on a multiprocessor, which then hide each other's latency.
+// warps down and across, whether by four warps. Then their times on an H100, in nanoseconds per 64 entries of k: of a
+// multiprocessor's only tile, and of each of many. The first is longer where several work-groups fit on a multiprocessor, which
+// then hide each other's latency. No bits.
 //   gpu_products: as many rows as the tile has, and 4096 rows
-struct MatrixTime {
+struct TimedTile : MatrixTile {
   double alone, of_many;
 };
-inline constexpr std::array<MatrixTime, 9> kMatrixTimes = {
-    {{686, 824}, {814, 868}, {498, 514}, {412, 392}, {394, 378}, {336, 210}, {1134, 833}, {477, 233}, {245, 94}}};
+inline constexpr std::array<TimedTile, 9> kMatrixTiles = {{{{128, 256, 64, 4, 8, 1, true}, 686, 824},
+                                                           {{256, 128, 64, 4, 8, 1, true}, 814, 868},
+                                                           {{128, 128, 64, 6, 8, 1, true}, 498, 514},
+                                                           {{128, 64, 64, 6, 8, 1, true}, 412, 392},
+                                                           {{64, 128, 64, 8, 4, 1, true}, 394, 378},
+                                                           {{64, 64, 64, 6, 4, 1, true}, 336, 210},
+                                                           {{128, 128, 32, 3, 2, 4}, 1134, 833},
+                                                           {{64, 64, 64, 3, 2, 2}, 477, 233},
+                                                           {{16, 32, 128, 4, 1, 2}, 245, 94}}};
 
 // The most columns of a group of a convolution for which each element has a thread of its own: a tile would be mostly empty.
 // No bits. Not measured.

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "backends/cpu/dispatch/group_ends.h"
 #include "backends/cpu/dispatch/grouped_step.h"
 #include "backends/cpu/dispatch/grouped_sums_step.h"
 #include "backends/cpu/library/products/machine_of.h"
@@ -39,17 +40,25 @@ MatrixStack weights_of(const kernel::LibraryStep& step) {
   return matrix_of(step.inputs[1], step.op.attribute<bool>("transpose_b"));
 }
 
-// The product of `rows` rows by one matrix, into contiguous rows.
-Contraction part_of(int64_t rows, const MatrixStack& src, const MatrixStack& weights, DataType dst, const Machine& machine) {
-  Contraction contraction;
-  contraction.matrices.m = rows;
-  contraction.matrices.n = weights.columns;
-  contraction.matrices.k = weights.rows;
-  contraction.matrices.src = {rows, src.columns, src.row_stride, src.column_stride, {}, src.dtype};
-  contraction.matrices.weights = weights;
-  contraction.matrices.dst = {rows, weights.columns, weights.columns, 1, {}, dst};
-  contraction.multiplies_pairs = multiplies_pairs(src.dtype, weights.dtype, machine);
-  return contraction;
+MatrixStack rows_of(MatrixStack matrix, int64_t rows) {
+  matrix.rows = rows;
+  return matrix;
+}
+MatrixStack columns_of(MatrixStack matrix, int64_t columns) {
+  matrix.columns = columns;
+  return matrix;
+}
+
+// Into columns that are neighbours.
+Contraction part_of(const MatrixStack& src, const MatrixStack& weights, DataType dst, int64_t row_stride,
+                    const Machine& machine) {
+  Contraction part;
+  part.matrices.m = src.rows, part.matrices.n = weights.columns, part.matrices.k = weights.rows;
+  part.matrices.src = src;
+  part.matrices.weights = weights;
+  part.matrices.dst = {src.rows, weights.columns, row_stride, 1, {}, dst};
+  part.multiplies_pairs = multiplies_pairs(src.dtype, weights.dtype, machine);
+  return part;
 }
 
 GroupedStep::Part runner_of(const Contraction& part, const Machine& machine, int threads, std::string* described) {
@@ -75,26 +84,11 @@ std::unique_ptr<const Primitive> rows_in_groups(const kernel::LibraryStep& step,
   GroupedStep::Parts parts;
   std::string schedule;
   for (const int64_t rows : program.part_rows)
-    parts.push_back(runner_of(part_of(rows, src, weights, dst.dtype, machine), machine, use.threads, &schedule));
+    parts.push_back(
+        runner_of(part_of(rows_of(src, rows), weights, dst.dtype, weights.columns, machine), machine, use.threads, &schedule));
   std::string name = join("products of groups of rows, up to ", program.part_rows.back(), " at once, ", schedule);
-  return std::make_unique<const GroupedStep>(std::move(program), place_of(step.op, "input offsets"), step.inputs[2],
+  return std::make_unique<const GroupedStep>(std::move(program), GroupEnds(place_of(step.op, "input offsets"), step.inputs[2]),
                                              std::move(parts), std::move(name));
-}
-
-// `terms` columns of src by as many rows of weights, added to sums with contiguous columns.
-Contraction sums_of(int64_t terms, const MatrixStack& src, const MatrixStack& weights, const GroupedSumsProgram& program,
-                    const Machine& machine) {
-  Contraction part;
-  part.matrices.m = src.rows;
-  part.matrices.n = weights.columns;
-  part.matrices.k = terms;
-  part.matrices.src = {src.rows, terms, src.row_stride, src.column_stride, {}, src.dtype};
-  part.matrices.weights = {terms, weights.columns, weights.row_stride, weights.column_stride, {}, weights.dtype};
-  const int64_t row_stride = program.adds_to_dst ? program.row_stride : weights.columns;
-  part.matrices.dst = {src.rows, weights.columns, row_stride, 1, {}, program.sums};
-  part.adds = true;
-  part.multiplies_pairs = multiplies_pairs(src.dtype, weights.dtype, machine);
-  return part;
 }
 
 std::unique_ptr<const Primitive> sums_of_groups(const kernel::LibraryStep& step, const PrimitiveUse& use) {
@@ -114,11 +108,16 @@ std::unique_ptr<const Primitive> sums_of_groups(const kernel::LibraryStep& step,
     program.part_terms.push_back(terms);
   GroupedStep::Parts parts;
   std::string schedule;
-  for (const int64_t terms : program.part_terms)
-    parts.push_back(runner_of(sums_of(terms, src, weights, program, machine), machine, use.threads, &schedule));
+  const int64_t row_stride = program.adds_to_dst ? program.row_stride : weights.columns;
+  for (const int64_t terms : program.part_terms) {
+    Contraction part = part_of(columns_of(src, terms), rows_of(weights, terms), program.sums, row_stride, machine);
+    part.adds = true;
+    parts.push_back(runner_of(part, machine, use.threads, &schedule));
+  }
   std::string name = join("sums of products over groups, up to ", program.part_terms.back(), " terms at once, ", schedule);
   MatrixCopy copy_out = matrix_copy(program.sums, dst.dtype, machine, vector_bits(machine));
-  return std::make_unique<const GroupedSumsStep>(std::move(program), place_of(step.op, "input offsets"), step.inputs[2],
+  return std::make_unique<const GroupedSumsStep>(std::move(program),
+                                                 GroupEnds(place_of(step.op, "input offsets"), step.inputs[2]),
                                                  std::move(parts), std::move(copy_out), std::move(name));
 }
 

@@ -19,8 +19,6 @@ namespace {
 using kernel::WindowedContraction;
 using Axis = WindowedContraction::Axis;
 
-int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
-
 // For more channels, products with pointers and libraries have enough work per pixel.
 bool has_few_channels(const WindowedContraction& c) {
   return c.inner_terms.extent <= product_tuning::kChannelsOfLineTiles && c.columns.extent >= 64 / bytes_of(c.left.dtype, 1);
