@@ -1,6 +1,7 @@
 #include "compiler/export_model.h"
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include "backends/cache/sha256.h"
 #include "backends/exported_model.h"
 #include "compiler/compile.h"
+#include "compiler/crc32.h"
 #include "compiler/exported_texts.h"
 #include "compiler/exported_weights.h"
 #include "compiler/ports.h"
@@ -231,11 +233,33 @@ std::vector<uint64_t> ids_of(const std::vector<ExportOptions::Port>& ports) {
   return ids;
 }
 
-std::string digest_of(std::span<const std::string_view> parts) {
-  Sha256Stream hash;
-  for (const std::string_view part : parts) hash.update(part);
-  return hex_of(hash.finish());
-}
+// The member with the weights. Its sums are computed by other threads while programs are compiled: each reads all weights,
+// which takes as long.
+class WeightsMember {
+ public:
+  WeightsMember(const ExportedWeights& weights)
+      : header_(safetensors_header(weights.tensors(), kAlignment)), parts_(weights.parts(header_)) {
+    digest_ = std::async([this] { return digest_of(std::span(parts_).subspan(1)); });
+    checksum_ = std::async([this] { return crc32(parts_); });
+  }
+  WeightsMember(const WeightsMember&) = delete;
+  WeightsMember& operator=(const WeightsMember&) = delete;
+
+  const std::string& digest() { return digest_.get(); }
+  void write(ZipWriter& zip) { zip.add("weights.safetensors", parts_, checksum_.get(), kAlignment); }
+
+ private:
+  static std::string digest_of(std::span<const std::string_view> parts) {
+    Sha256Stream hash;
+    for (const std::string_view part : parts) hash.update(part);
+    return hex_of(hash.finish());
+  }
+
+  std::string header_;
+  std::vector<std::string_view> parts_;  // the header, then the data
+  std::shared_future<std::string> digest_;
+  std::future<uint32_t> checksum_;
+};
 
 }  // namespace
 
@@ -249,10 +273,9 @@ void export_model(std::span<const Graph> given, const ExportOptions& options, st
     require_ports(graph, ports, given.front(), weights);
     graphs.push_back(with_constants(graph, weights));
   }
-  const std::string header = safetensors_header(weights.tensors(), kAlignment);
-  const std::vector<std::string_view> parts = weights.parts(header);
+  WeightsMember member(weights);
   const std::string graph_text = write_graph_json(graphs.front());
-  ExportedTexts texts{.weights_digest = digest_of(std::span(parts).subspan(1)),
+  ExportedTexts texts{.weights_digest = {},
                       .graph_digest = sha256_hex(graph_text),
                       .input_ids = ids_of(ports.inputs),
                       .output_ids = ids_of(ports.outputs),
@@ -262,16 +285,18 @@ void export_model(std::span<const Graph> given, const ExportOptions& options, st
   ZipWriter zip(out);
   for (const std::string& isa : options.isas) {
     const auto exporter = cpu_exporter(isa, options.threads);
-    texts.model = {weights.constants(), weights.bytes(), texts.weights_digest, {}};
+    texts.model = {weights.constants(), weights.bytes(), {}, {}};
     for (const Graph& graph : graphs)
       texts.model.variants.push_back(ModelCompiler(graph, ports, weights, *exporter).run(options.policy));
+    texts.model.weights_digest = member.digest();
     const ModelExporter::Program program = exporter->finish(texts.model, data, options.packs_weights);
     texts.programs.push_back({isa, program.code.size(), sha256_hex(program.code), program.packed_weights.size()});
     zip.add("program/" + isa, program.code, kProgramAlignment);
     if (!program.packed_weights.empty()) zip.add("packed/" + isa, program.packed_weights, kAlignment);
   }
-  zip.add("weights.safetensors", parts, kAlignment);
+  member.write(zip);
   zip.add("graph.json", graph_text, kAlignment);
+  texts.weights_digest = member.digest();
   zip.add("meta.json", meta_json(texts), kAlignment);
   zip.finish();
 }

@@ -1,6 +1,5 @@
 #include "compiler/zip_writer.h"
 
-#include "compiler/crc32.h"
 #include "interface/status.h"
 
 namespace lamina::compiler {
@@ -37,8 +36,8 @@ void ZipWriter::write(std::string_view bytes) {
   written_ += bytes.size();
 }
 
-void ZipWriter::add(const std::string& name, std::span<const std::string_view> parts, size_t alignment) {
-  Member member{name, crc32(parts), 0, written_, false};
+void ZipWriter::add(const std::string& name, std::span<const std::string_view> parts, uint32_t checksum, size_t alignment) {
+  Member member{name, checksum, 0, written_, false};
   for (const std::string_view part : parts) member.size += part.size();
   member.is_large = written_ + member.size >= most_;
   const size_t large_bytes = member.is_large ? kLargeSizesBytes : 0;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/crc32.h"
+
 namespace lamina::compiler {
 
 class ZipWriter {
@@ -16,9 +18,12 @@ class ZipWriter {
   // `most`: bytes of an archive whose places and sizes have 32 bits; larger ones have records of zip64.
   explicit ZipWriter(std::ostream& out, uint64_t most = 0xFFFFFFFF) : out_(out), most_(most) {}
 
-  // The member's data are `parts`, one after the other. `alignment`: at most 32 KiB.
-  void add(const std::string& name, std::span<const std::string_view> parts, size_t alignment);
-  void add(const std::string& name, std::string_view data, size_t alignment) { add(name, std::span(&data, 1), alignment); }
+  // The member's data are `parts`, one after the other, and `checksum` their CRC-32. `alignment`: at most 32 KiB.
+  void add(const std::string& name, std::span<const std::string_view> parts, uint32_t checksum, size_t alignment);
+  void add(const std::string& name, std::string_view data, size_t alignment) {
+    const std::span parts(&data, 1);
+    add(name, parts, crc32(parts), alignment);
+  }
   // The directory, after the last member.
   void finish();
 

@@ -1,4 +1,5 @@
 """Models that Python exports and the runtime runs: the bits of the compiler's library."""
+import gc
 import json
 import os
 import zipfile
@@ -107,6 +108,20 @@ def test_open_shape_and_other_objects_are_refused(tmp_path):
         saved(tmp_path, norm_and_product()[0])
     with pytest.raises(lamina.Error, match="a list is given, allowed is a Graph"):
         saved(tmp_path, [])
+
+
+def test_garbage_is_collected_afterwards_as_before(tmp_path):
+    g, _, _, weights = norm_and_product(4)
+    for is_enabled in (False, True):
+        (gc.enable if is_enabled else gc.disable)()
+        try:
+            saved(tmp_path, g, weights=weights)
+            assert gc.isenabled() == is_enabled
+            with pytest.raises(lamina.Error):
+                lamina.export(3, tmp_path / "model.lamina")
+            assert gc.isenabled() == is_enabled
+        finally:
+            gc.enable()
 
 
 def test_calls_are_checked(tmp_path):

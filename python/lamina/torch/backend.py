@@ -87,8 +87,7 @@ class Options:
 
 @functools.cache
 def decompositions() -> dict:
-    """Decompositions (decompositions.py), except of ops that lamina, or torch itself, runs better as one op. torch takes 0.3 s to
-    list them."""
+    """Decompositions (decompositions.py), except of ops that lamina, or torch itself, runs better as one op."""
     return all_decompositions(lambda op: _base(op) in KEPT_WHOLE)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import Any, Iterable, NamedTuple, Optional
 
 import torch
 from torch._dispatch.python import enable_python_dispatcher
-from torch._export.utils import _collect_all_valid_cia_ops, _get_decomp_for_cia
+from torch._export.utils import _collect_all_valid_cia_ops, _get_decomp_for_cia, _is_cia_op
 from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind, TensorArgument
@@ -30,24 +30,24 @@ class Decomposed(NamedTuple):
 def decomposed(program: ExportedProgram) -> Decomposed:
     names = [spec.arg.name for spec in program.graph_signature.output_specs
              if spec.kind is OutputKind.USER_OUTPUT and isinstance(spec.arg, TensorArgument)]
-    table = _decompositions()
-    module = _traced(program, table)
+    module = _traced(program)
     if module is not None:
         return Decomposed(program, module, names)
-    program = program.run_decompositions(table)
+    program = program.run_decompositions(_with_composite(_collect_all_valid_cia_ops()))
     return Decomposed(program, program.graph_module, names)
 
 
-def _decompositions() -> dict:
-    """Those of torch.compile's backend, and of composite ops, which torch.compile decomposes by itself and torch.export keeps."""
+def _with_composite(ops: Iterable[Any]) -> dict:
+    """Decompositions of torch.compile's backend, and of composite ops, which torch.compile decomposes by itself and torch.export
+    keeps."""
     made = dict(decompositions())
-    for op in _collect_all_valid_cia_ops():
+    for op in ops:
         if str(op).removeprefix("aten.") not in TABLE:
             made.setdefault(op, _get_decomp_for_cia(op))
     return made
 
 
-def _traced(program: ExportedProgram, table: dict) -> Optional[GraphModule]:
+def _traced(program: ExportedProgram) -> Optional[GraphModule]:
     """Traces the program's ops without autograd, several times as fast as run_decompositions. Returns None if there is more to
     it: open sizes, graphs in graphs, or writes to inputs."""
     nodes = list(program.graph.nodes)
@@ -62,6 +62,8 @@ def _traced(program: ExportedProgram, table: dict) -> Optional[GraphModule]:
     if mode is None or not all(isinstance(value, torch.Tensor) for value in values):
         return None
     module = program.graph_module
+    composite = {node.target for node in calls if isinstance(node.target, torch._ops.OpOverload) and _is_cia_op(node.target)}
+    table = _with_composite(composite)  # other composite ops are called by decompositions, where tracing decomposes them
     for _ in range(MOST_PASSES):
         function = functionalize(Interpreter(module).run, remove="mutations")
         with mode, torch.no_grad(), enable_python_dispatcher():
