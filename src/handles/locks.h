@@ -38,6 +38,7 @@ enum class LockRow : size_t {
   handles,  // protects the free lists of handles
   compile_cache,
   packed_constants,  // held while constants are packed
+  packed_memory,     // protects the memory for them
   machine_limits,    // held while limits are measured, which compiles kernels
   code_of_kernel,    // held while a kernel variant is compiled
   tuned_schedules,

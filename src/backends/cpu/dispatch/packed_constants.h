@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "backends/cpu/dispatch/host_block.h"
+#include "backends/cpu/dispatch/large_pages.h"
 #include "handles/locks.h"
 
 namespace lamina::cpu {
@@ -35,11 +35,11 @@ class PackedConstants final : public CachedConstants {
     Entry& entry = *entries_[index];
     if (entry.given != nullptr) return entry.given;
     entry.filled.call([&] {
-      if (entry.memory == nullptr) entry.memory = std::make_unique<HostBlock>(bytes, 64, nullptr);
-      fill(entry.memory->memory());
+      if (entry.memory == nullptr) entry.memory = memory_.allocate(bytes);
+      fill(entry.memory.get());
       entry.is_filled.store(true, std::memory_order_release);
     });
-    return entry.memory->memory();
+    return entry.memory.get();
   }
   // Whether `get` does not fill it anymore.
   bool has(size_t index) const { return entries_[index]->is_filled.load(std::memory_order_acquire); }
@@ -57,10 +57,11 @@ class PackedConstants final : public CachedConstants {
   struct Entry {
     Once filled{LockRow::packed_constants};
     std::atomic<bool> is_filled = false;
-    std::unique_ptr<HostBlock> memory;
+    std::shared_ptr<void> memory;
     void* given = nullptr;
   };
   std::vector<std::shared_ptr<Entry>> entries_;
+  LargePages memory_;
 };
 
 }  // namespace lamina::cpu

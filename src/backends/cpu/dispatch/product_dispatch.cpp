@@ -19,8 +19,8 @@ size_t whole_lines(int64_t bytes) { return (static_cast<size_t>(bytes) + kLine -
 // Rows and columns of one entry of the batch, and some entries of k, on one thread.
 struct ProductDispatch::Unit {
   int64_t entry;
-  Memory at;  // of the entry
-  int64_t first_row, end_row, first_column, end_column;
+  Memory at;         // of the entry
+  ProductUnit part;  // of dst
   // Scratch memory: copied weights; copied rows of src; tiles of dst and of the bias; the sums of the unit.
   char *panels, *rows, *tile, *bias, *sums;
   int64_t first_k = 0, count = 0;
@@ -114,21 +114,15 @@ ProductDispatch::ProductDispatch(ProductProgram program, ProductCode code, const
       weights_bytes_(bytes_of(stack_.weights.dtype, 1)),
       bias_bytes_(bytes_of(stack_.bias.dtype, 1)),
       dst_bytes_(bytes_of(stack_.dst.dtype, 1)) {
-  plan_units();
+  units_ = product_units(program_, may_cut_units());
   plan_packed_weights();
   plan_scratch();
 }
 
-// The last blocks are smaller, so that all threads end at about the same time. Weights in place are read in long rows instead.
-void ProductDispatch::plan_units() {
-  const bool is_shared =
-      program_.threads > 1 && !reads_in_place() && program_.column_block < stack_.n && stack_.products() == 1;
-  for (int64_t first = 0, end = 0; first < stack_.n; first = end) {
-    const int64_t share =
-        is_shared ? (stack_.n - first) / (2 * program_.threads) / program_.columns * program_.columns : stack_.n;
-    end = std::min(first + std::min(program_.column_block, std::max(share, program_.columns)), stack_.n);
-    column_blocks_.push_back({first, end});
-  }
+// Weights that are copied for each unit, and rows that are made for it, cost too much for another one.
+bool ProductDispatch::may_cut_units() const {
+  return program_.are_packed_ahead && program_.copied_type == program_.panel_type && program_.panels_first &&
+         panels_ == nullptr && (made_rows_ == nullptr || finds_rows());
 }
 
 void ProductDispatch::plan_packed_weights() {
@@ -200,33 +194,23 @@ void ProductDispatch::pack(const void* weights, void* packed, const Executor& ex
   });
 }
 
-int64_t ProductDispatch::unit_count() const {
-  return stack_.products() * parts(stack_.m, program_.row_block) * static_cast<int64_t>(column_blocks_.size());
-}
+int64_t ProductDispatch::unit_count() const { return stack_.products() * std::ssize(units_); }
 
 void ProductDispatch::run(const void* src, const void* weights, const void* bias, void* dst, void* scratch,
                           const Executor& executor, const UnitEnded& ended) const {
   const Memory memory{static_cast<const char*>(src), static_cast<const char*>(weights), static_cast<const char*>(bias),
                       static_cast<char*>(dst), program_.multiplies_integers ? program_.scales.data() : nullptr};
-  const int64_t row_blocks = parts(stack_.m, program_.row_block);
-  const auto column_blocks = static_cast<int64_t>(column_blocks_.size());
   const Executor team = executor.at_most(program_.is_worth_threads ? program_.threads : 1);
-  // A thread takes successive units: they share the columns of the larger factor, so that it reads only a part of that.
-  const bool shares_columns = stack_.n > stack_.m;
-  for_each_tile(unit_count(), team, [&](int64_t unit, int thread) {
-    const int64_t place = unit % (row_blocks * column_blocks);
-    const int64_t row = (shares_columns ? place % row_blocks : place / column_blocks) * program_.row_block;
-    const int64_t block = shares_columns ? place / row_blocks : place % column_blocks;
-    const Columns& columns = column_blocks_[static_cast<size_t>(block)];
+  for_each_tile(unit_count(), team, [&](int64_t i, int thread) {
+    const int64_t entry = i / std::ssize(units_);
+    const ProductUnit& part = units_[static_cast<size_t>(i % std::ssize(units_))];
+    if (part.is_empty()) return;
     char* const panels = static_cast<char*>(scratch) + static_cast<size_t>(thread) * thread_bytes_;
     char* const rows = panels + all_panels_bytes_;
     char* const tile = rows + all_rows_bytes_;
     char* const tile_of_bias = tile + tile_bytes_;
-    const int64_t entry = unit / column_blocks / row_blocks;
-    const int64_t end_row = std::min(row + program_.row_block, stack_.m);
-    run_unit({entry, at_entry(memory, entry), row, end_row, columns.first, columns.end, panels, rows, tile, tile_of_bias,
-              tile_of_bias + tile_bytes_});
-    if (ended) ended(entry, row, end_row - row, columns.first, columns.end - columns.first);
+    run_unit({entry, at_entry(memory, entry), part, panels, rows, tile, tile_of_bias, tile_of_bias + tile_bytes_});
+    if (ended) ended(entry, part.first_row, part.rows(), part.first_column, part.columns());
   });
 }
 
@@ -244,7 +228,19 @@ ProductDispatch::Memory ProductDispatch::at_entry(const Memory& memory, int64_t 
   return at;
 }
 
-void ProductDispatch::run_unit(Unit unit) const {
+// If rows are in place, a panel is used for all of k before the next one: its sums stay in the first-level cache, and packed
+// weights are read in the order in which they are in memory.
+void ProductDispatch::run_unit(const Unit& unit) const {
+  if (!program_.panels_first || program_.copies_rows || finds_rows()) return run_blocks(unit);
+  Unit of_panel = unit;
+  for (int64_t column = unit.part.first_column; column < unit.part.end_column; column = of_panel.part.end_column) {
+    of_panel.part.first_column = column;
+    of_panel.part.end_column = std::min(column + program_.columns, unit.part.end_column);
+    run_blocks(of_panel);
+  }
+}
+
+void ProductDispatch::run_blocks(Unit unit) const {
   for (unit.first_k = 0; unit.first_k < program_.k; unit.first_k += program_.k_block) {
     unit.count = std::min(program_.k_block, program_.k - unit.first_k);
     if (program_.panels_first)
@@ -271,15 +267,14 @@ void ProductDispatch::run_by_rows(const Unit& unit) const {
   });
 }
 
-// Tiles of almost equal height: the first ones have a row more.
 template <typename Visit>
 void ProductDispatch::for_each_rows(const Unit& unit, const Visit& visit) const {
   const Steps steps{stack_.src.row_stride * src_bytes_, stack_.src.column_stride * src_bytes_};
-  const int64_t rows = unit.end_row - unit.first_row, tiles = parts(rows, program_.rows), extra = rows % tiles;
-  const char* src = unit.at.src + unit.first_row * steps.row + unit.first_k * program_.entries * steps.column;
-  int64_t row = unit.first_row;
-  for (int64_t tile = 0; tile < tiles; ++tile) {
-    const int64_t count = rows / tiles + (tile < extra ? 1 : 0);
+  const ProductUnit& part = unit.part;
+  const char* src = unit.at.src + part.first_row * steps.row + unit.first_k * program_.entries * steps.column;
+  int64_t row = part.first_row;
+  for (int64_t tile = 0; tile < part.tiles; ++tile) {
+    const int64_t count = part.height + (tile < part.taller ? 1 : 0);
     visit(Rows{row, count, src, steps.row, steps.column}, tile);
     row += count;
     src += count * steps.row;
@@ -289,8 +284,9 @@ void ProductDispatch::for_each_rows(const Unit& unit, const Visit& visit) const 
 template <typename Visit>
 void ProductDispatch::for_each_panel(const Unit& unit, const Visit& visit) const {
   int64_t slot = 0;
-  for (int64_t column = unit.first_column; column < unit.end_column; column += program_.columns)
-    visit(panel_of(unit, column, std::min(program_.columns, unit.end_column - column)), slot++);
+  const int64_t end = unit.part.end_column;
+  for (int64_t column = unit.part.first_column; column < end; column += program_.columns)
+    visit(panel_of(unit, column, std::min(program_.columns, end - column)), slot++);
 }
 
 // In place, or packed ahead.
@@ -400,7 +396,8 @@ ProductDispatch::Sums ProductDispatch::sums_of(const Unit& unit, const Rows& row
     return {unit.at.dst + rows.first * row + panel.first_column * dst_bytes_, row};
   }
   if (sums_row_bytes_ == 0) return {unit.tile, code_of(panel.columns).columns * sum_bytes_};
-  return {unit.sums + (rows.first - unit.first_row) * sums_row_bytes_ + (panel.first_column - unit.first_column) * sum_bytes_,
+  return {unit.sums + (rows.first - unit.part.first_row) * sums_row_bytes_ +
+              (panel.first_column - unit.part.first_column) * sum_bytes_,
           sums_row_bytes_};
 }
 
@@ -425,7 +422,7 @@ bool ProductDispatch::runs_tiles_together(const Panel& panel) const {
 }
 
 void ProductDispatch::run_tiles(const Unit& unit, const Panel& panel) const {
-  const int64_t rows = unit.end_row - unit.first_row, tiles = parts(rows, program_.rows), taller = rows % tiles;
+  const auto [tiles, taller] = std::pair(unit.part.tiles, unit.part.taller);
   for_each_rows(unit, [&](const Rows& tile, int64_t slot) {
     if (slot != 0 && slot != taller) return;
     const bool is_last = unit.first_k + unit.count == program_.k;
@@ -457,7 +454,9 @@ void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel
                                .tiles = tiles,
                                .src_tile = has_slots ? static_cast<int64_t>(rows_bytes_) : rows.count * rows.to_next_row,
                                .dst_tile = next_rows,
-                               .first_group = first_group(panel)};
+                               .first_group = first_group(panel),
+                               .ahead = unit.count * panel.to_next_k,
+                               .ahead_k = std::min<int64_t>(panel.to_next_k / unit.part.tiles, kLine)};
   const auto function = code_of(panel.columns).tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
   function(rows.src, panel.weights, sums.at, added, part, &strides, unit.first_k == 0 ? 0 : 1);
 }

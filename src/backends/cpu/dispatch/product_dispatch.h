@@ -11,6 +11,7 @@
 #include "backends/cpu/dispatch/factor_sources.h"
 #include "backends/cpu/dispatch/matrix_copy.h"
 #include "backends/cpu/dispatch/primitive.h"
+#include "backends/cpu/dispatch/product_units.h"
 #include "backends/cpu/dispatch/weights_copy.h"
 #include "backends/cpu/program/compiled_code.h"
 #include "backends/cpu/program/product_program.h"
@@ -85,17 +86,15 @@ class ProductDispatch {
   struct Rows;
   struct Panel;
   struct Sums;
-  struct Columns {
-    int64_t first, end;
-  };
-  void plan_units();
+  bool may_cut_units() const;
   void plan_packed_weights();
   void plan_scratch();
   size_t found_bytes() const;
   // Of the panel with this number of columns.
   const ProductCode::PanelCode& code_of(int64_t columns) const;
   Memory at_entry(const Memory& memory, int64_t entry) const;
-  void run_unit(Unit unit) const;
+  void run_unit(const Unit& unit) const;
+  void run_blocks(Unit unit) const;  // of k
   void run_by_panels(const Unit& unit) const;
   void run_by_rows(const Unit& unit) const;
   void run_tile(const Unit& unit, const Rows& rows, const Panel& panel) const;
@@ -135,7 +134,7 @@ class ProductDispatch {
   const PanelMaker* panels_;
   const RowSource* made_rows_;
   int64_t sum_bytes_, src_bytes_, weights_bytes_, bias_bytes_, dst_bytes_;  // of an entry
-  std::vector<Columns> column_blocks_;                                      // in the order in which threads take them
+  std::vector<ProductUnit> units_;                                          // of an entry of the batch
   int64_t packed_matrices_ = 1, packed_matrix_bytes_ = 0;
   Dims packed_strides_;           // from one matrix of packed weights to the next, in elements, per batch dim
   int64_t copied_row_bytes_ = 0;  // from one copied row of src to the next

@@ -26,10 +26,11 @@ class TileEmitter {
   void emit() {
     src_k_ = f_.stride(1), weights_k_ = f_.stride(2);
     llvm::Value *const src_tile = f_.stride(8), *const dst_tile = f_.stride(9);
-    f_.repeat(f_.stride(7), {f_.arg(0), f_.arg(2)}, [&](const Values& places) {
-      src_ = places[0], f_.dst = places[1];
+    ahead_k_ = f_.stride(12);
+    f_.repeat(f_.stride(7), {f_.arg(0), f_.arg(2), f_.at(f_.arg(1), f_.stride(11))}, [&](const Values& places) {
+      src_ = places[0], f_.dst = places[1], ahead_ = places[2];
       emit_one();
-      return Values{f_.at(places[0], src_tile), f_.at(places[1], dst_tile)};
+      return Values{f_.at(places[0], src_tile), f_.at(places[1], dst_tile), ahead_};
     });
     f_.b.CreateRetVoid();
   }
@@ -49,7 +50,7 @@ class TileEmitter {
     }
   }
 
-  // The state: sums, pointers to every third row of src, the pointer to the row of weights.
+  // The state: sums, pointers to every third row of src, the pointer to the row of weights, that to the next weights.
   Values by_strides(Values state) {
     llvm::Value* const src_row = f_.stride(0);
     Values offsets;
@@ -57,36 +58,47 @@ class TileEmitter {
     for (int row = 0; row < tile_.rows; row += kRowsOfAddress)
       state.push_back(f_.at(src_, f_.b.CreateMul(src_row, f_.i64(row))));
     state.push_back(f_.arg(1));
-    return f_.repeat(f_.arg(4), std::move(state), [&](const Values& before) {
-      Values after = multiplied(before, before.back(), [&](int row) {
+    state.push_back(ahead_);
+    state = f_.repeat(f_.arg(4), std::move(state), [&](const Values& before) {
+      llvm::Value *const weights = *(before.end() - 2), *const ahead = before.back();
+      if (tile_.prefetches_next) f_.prefetch_second(ahead);
+      Values after = multiplied(before, weights, [&](int row) {
         const size_t pointer = f_.sums() + static_cast<size_t>(row / kRowsOfAddress);
         return f_.at(before[pointer], offsets[static_cast<size_t>(row % kRowsOfAddress)]);
       });
-      for (size_t i = f_.sums(); i + 1 < after.size(); ++i) after[i] = f_.at(before[i], src_k_);
-      after.back() = f_.at(before.back(), weights_k_);
+      for (size_t i = f_.sums(); i + 2 < after.size(); ++i) after[i] = f_.at(before[i], src_k_);
+      *(after.end() - 2) = f_.at(weights, weights_k_);
+      after.back() = f_.at(ahead, ahead_k_);
       return after;
     });
+    ahead_ = state.back();
+    return state;
   }
 
-  // The state: sums, the pointer to the row of weights, and that to the next pointers to rows of src.
+  // The state: sums, the pointers to the row of weights and to the next weights, and that to the next pointers to rows of src.
   Values by_pointers(Values state) {
     state.push_back(f_.arg(1));
+    state.push_back(ahead_);
     state.push_back(src_);
-    return f_.repeat(f_.stride(6), std::move(state), [&](const Values& before) {
+    state = f_.repeat(f_.stride(6), std::move(state), [&](const Values& before) {
       Values rows;
       for (int row = 0; row < tile_.rows; ++row) rows.push_back(f_.word_at(before.back(), row, f_.b.getPtrTy()));
       Values part(before.begin(), before.end() - 1);
       part.push_back(tile_.groups.columns == 0 ? f_.i64(0) : f_.stride(10));
       part = f_.repeat(f_.arg(4), std::move(part), [&](const Values& entry) {
-        llvm::Value *const weights = entry[f_.sums()], *const offset = entry.back();
+        llvm::Value *const weights = entry[f_.sums()], *const ahead = entry[f_.sums() + 1], *const offset = entry.back();
+        if (tile_.prefetches_next) f_.prefetch_second(ahead);
         Values after = multiplied(entry, weights, [&](int row) { return f_.at(rows[static_cast<size_t>(row)], offset); });
         after[f_.sums()] = f_.at(weights, weights_k_);
+        after[f_.sums() + 1] = f_.at(ahead, ahead_k_);
         after.back() = f_.b.CreateAdd(offset, src_k_);
         return after;
       });
       part.back() = f_.b.CreateConstGEP1_64(f_.b.getInt64Ty(), before.back(), static_cast<uint64_t>(tile_.rows));
       return part;
     });
+    ahead_ = state[f_.sums() + 1];
+    return state;
   }
 
   // One entry of k. `state` begins with the sums; `src` returns the place of a row's element.
@@ -147,7 +159,7 @@ class TileEmitter {
 
   const ProductTile tile_;
   TileFunction f_;
-  llvm::Value *src_ = nullptr, *src_k_ = nullptr, *weights_k_ = nullptr;
+  llvm::Value *src_ = nullptr, *src_k_ = nullptr, *weights_k_ = nullptr, *ahead_ = nullptr, *ahead_k_ = nullptr;
 };
 
 }  // namespace
@@ -164,7 +176,7 @@ std::string describe(const ProductTile& tile) {
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
               tile.multiplies_pairs ? ", in pairs" : "", tile.along_k ? ", weights along k" : "",
               tile.bytes_ahead == 0 ? "" : join(", prefetches ", tile.bytes_ahead, " bytes ahead"),
-              tile.has_pointers ? ", rows by pointers" : "",
+              tile.prefetches_next ? ", prefetches the next weights" : "", tile.has_pointers ? ", rows by pointers" : "",
               tile.groups.columns == 0 ? "" : join(", groups of ", tile.groups.columns, ", ", tile.groups.step, " apart"));
 }
 

@@ -27,6 +27,7 @@ struct ProductTile {
   int last_lanes = 0;             // dst and the bias have only these first columns of the last vector; 0: all
   bool multiplies_pairs = false;  // of bf16
   int64_t bytes_ahead = 0;        // prefetches this far behind the weights that it reads; 0: not
+  bool prefetches_next = false;   // weights of the next panel (ProductStrides)
   // Weights are contiguous along k, as wide as the sums or half as wide: the tile transposes them. It has one vector and no
   // pointers.
   bool along_k = false;

@@ -234,6 +234,18 @@ void choose_made_rows(const Contraction& c, const Machine& machine, const Produc
   keep_rows(c, machine, 2 * use.part * bytes_of_sum(c) + s.k_block / use.part * int64_t{sizeof(void*)}, s);
 }
 
+// While a panel of packed weights is used, the next one is read into the second-level cache, which has space for both. A tile
+// prefetches a line for each entry of k, so the tiles of a unit prefetch a panel if they are as many as the lines of its rows.
+void choose_prefetches(const Contraction& c, const Machine& machine, const ProductUse& use, ProductSchedule& s) {
+  const int64_t element_bytes = bytes_of(c.matrices.weights.dtype, c.entries());
+  const bool is_converted = s.copies_panels && element_bytes != bytes_of_sum(c);
+  const int64_t tiles = parts_of(std::min(s.row_block, c.matrices.m), s.rows);
+  s.prefetches_next = use.packs_ahead && !is_converted && tiles >= parts_of(panel_columns(c, s) * element_bytes, kLine);
+  if (!s.prefetches_next || c.adds) return;
+  const int64_t most = std::min(s.k_block, entries_of_panel(c, machine, s)), part = std::max<int64_t>(use.part, 1);
+  s.k_block = even_block(c.elements_of_k() / part, std::max<int64_t>(most / part, 1), 1) * part;
+}
+
 }  // namespace
 
 std::string describe(const ProductSchedule& schedule) { return schedule_text::describe(schedule); }
@@ -271,6 +283,7 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
   choose_blocks(c, machine, use, s);
   s.copies_panels = !(use.packs_ahead && converts_in_tiles(c, s));
   if (use.makes_rows) choose_made_rows(c, machine, use, s);
+  choose_prefetches(c, machine, use, s);
   return s;
 }
 

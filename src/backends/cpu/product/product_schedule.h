@@ -1,12 +1,12 @@
 // How the CPU runs a matrix product: the choices that do not change the bits of results (kernels/contraction.h).
 //
-//   for each unit: row_block rows x column_block columns of dst                      threads take units
+//   for each unit: row_block rows x column_block columns of dst                      threads take units, and parts of some
 //     for each k_block entries of k                                                  sums are carried over through dst
 //       for each panel of columns        packed ahead, copied, or read in place      second-level cache
 //         for each tile of rows          copied, or read in place                    first-level cache
 //           the register tile (product_code.h)                                       registers
 //
-// or the same with the tiles of rows outside of the panels.
+// or the same with the tiles of rows outside of the panels, or with the panels outside of the blocks of k.
 #pragma once
 
 #include <cstdint>

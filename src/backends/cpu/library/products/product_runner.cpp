@@ -220,6 +220,7 @@ CompiledCode ProductRunner::Compiler::tile_of(int64_t rows, int64_t columns, int
                               .last_lanes = last_lanes,
                               .multiplies_pairs = contraction_.multiplies_pairs,
                               .bytes_ahead = bytes_ahead(),
+                              .prefetches_next = schedule_.prefetches_next,
                               .along_k = transposes() && last_lanes == 0,
                               .has_pointers = finds_rows(),
                               .groups = groups()};
@@ -228,7 +229,7 @@ CompiledCode ProductRunner::Compiler::tile_of(int64_t rows, int64_t columns, int
 
 // Along a packed panel, along k, or in the same row of one of the next panels.
 int64_t ProductRunner::Compiler::bytes_ahead() const {
-  if (!schedule_.prefetches) return 0;
+  if (!schedule_.prefetches || schedule_.prefetches_next) return 0;
   if (weights_.are_packed_ahead) return program_.copied_type == program_.panel_type ? product_tuning::kBytesOfPanelAhead : 0;
   if (!reads_in_place()) return 0;
   const int64_t row_of_panel = program_.columns * bytes_of(stack_.weights.dtype, 1);
