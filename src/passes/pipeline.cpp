@@ -3,6 +3,7 @@
 #include "passes/canonicalize.h"
 #include "passes/fusion/fuse.h"
 #include "passes/join_groups.h"
+#include "passes/nest_concat.h"
 #include "passes/partition.h"
 #include "passes/raise_decomposed.h"
 #include "passes/repeat_dequantize.h"
@@ -17,6 +18,7 @@ constexpr GraphPass kGraphPasses[] = {
     {"canonicalize", canonicalize},            // first: one form of every op, so that later passes do not handle older ones
     {"raise_decomposed", raise_decomposed},    // before grouping: a norm in small ops would become several loop nests
     {"sink_quantize", sink_quantize},          // before grouping: it turns arithmetic into a copy of integers
+    {"nest_concat", nest_concat},              // after sink_quantize, which needs concatenations of numbers as they are
     {"repeat_dequantize", repeat_dequantize},  // before grouping: a product takes integers if it is the only reader of a factor
 };
 // Policy debug keeps every op of the user.
