@@ -65,6 +65,9 @@ inline constexpr int64_t kChannelsOfLines = 32;
 // Bytes of integers that are prefetched ahead: hardware prefetchers stop at the end of a page.
 inline constexpr int64_t kIntegersAhead = 2048;
 
+// The fewest channels, of both tensors, for which a convolution with strides is generated code (benchmarks/convolutions).
+inline constexpr int64_t kLeastSparseChannels = 128;
+
 // Pixels of a tile along lines whose columns have their own channels, at most: the weights of a term are loaded once for them.
 inline constexpr int64_t kMostPixels = 8;
 

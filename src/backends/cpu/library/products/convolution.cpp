@@ -252,10 +252,17 @@ std::unique_ptr<const Primitive> convolution(const kernel::LibraryStep& step, co
   return generated_convolution(kernel::windowed_contraction_of(step), machine_of(use), use);
 }
 
-// Windows of one tap with the channels of both tensors contiguous, and full registers. Neither the number of samples nor packed
-// weights decide: an image's bits are its own.
+// Strided windows of many channels: neighbours share few pixels, which is what oneDNN's code is made for.
+bool is_sparse(const WindowedContraction& c) {
+  const auto strides = [](const Axis& axis) { return axis.divisor == 1 && axis.per_row > 1 && axis.terms > 1; };
+  return std::any_of(c.axes.begin(), c.axes.end(), strides) && c.groups.extent == 1 && has_type_of_sums(c) &&
+         std::min(c.inner_terms.extent, c.columns.extent) >= product_tuning::kLeastSparseChannels;
+}
+
+// With the channels of both tensors contiguous, and full registers: windows of one tap, and sparse ones. Neither the number of
+// samples nor packed weights decide: an image's bits are its own.
 bool is_fast(const WindowedContraction& c, const Machine& machine) {
-  return has_whole_rows(c) && c.inner_terms.left == 1 && c.columns.dst == 1 &&
+  return (has_whole_rows(c) || is_sparse(c)) && c.inner_terms.left == 1 && c.columns.dst == 1 &&
          c.columns.extent >= lanes_of(machine, c.left.dtype);
 }
 
