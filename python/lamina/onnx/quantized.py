@@ -56,13 +56,12 @@ def quantized(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str) -
         inputs = [x, node.reshape(scale, [count])] + ([node.reshape(zero, [count])] if zero is not None else [])
         return node.op("DynamicQuantize", inputs, dtype=dtype, qtype=qtype, axis=axis)
     along = _along(node, x, scale)
-    return _rounded_first(node, x, node.reshape(scale, along), node.reshape(zero, along), dtype)
-
-
-def _rounded_first(node: Node, x: Any, scale: Any, zero: Optional[Any], dtype: str) -> Any:
+    if known is not None:  # as constants, so that a convolution applies all of it to its result
+        scale, zero = (node.array(numpy.reshape(numpy.asarray(known[name], "float32"), along), "f32") for name in ("scales", "zps"))
+    else:
+        scale, zero = node.reshape(scale, along), _integers(node, node.reshape(zero, along))
     steps = node.op("Round", [node.op("Divide", [x, scale])])
-    steps = steps if zero is None else node.op("Add", [steps, _integers(node, zero)])
-    return node.op("Quantize", [steps], dtype=dtype, scales=[1.0], zps=[0])
+    return node.op("Quantize", [node.op("Add", [steps, zero])], dtype=dtype, scales=[1.0], zps=[0])
 
 
 def _integers(node: Node, x: Any) -> Any:

@@ -321,6 +321,21 @@ TEST(QuantizedConvolution, IsQuantizedAgain) {
   }
 }
 
+// ONNX rounds before it adds the zero point, which differs from Quantize if that is odd.
+TEST(QuantizedConvolution, IsRoundedBeforeAZeroPointIsAdded) {
+  for (const Case& c : {Case{.has_bias = true, .zero_point = 20}, Case{.src_channels = 24, .groups = 24}}) {
+    const LibraryRun run = run_with(
+        c,
+        [](GraphBuilder& g, uint64_t dst) {
+          const uint64_t steps = g.op(OpKind::Round, {g.op(OpKind::Divide, {dst, g.input(f32, {1, 1, 1, 1})})});
+          quantized(g, g.op(OpKind::Add, {steps, dequantized(g, g.input(u8, {1, 1, 1, 1}), {1.f}, 0, 1, f32)}), u8, 1, 0);
+        },
+        0.02);
+    if (!applies_post_ops()) continue;
+    EXPECT_THAT(run.info.kernels, ElementsAre(HasSubstr(", then Divide, Round, Add, Quantize")));
+  }
+}
+
 TEST(QuantizedConvolution, TakesOperandsOfAnyExtent) {
   for (const bool channels_last : {true, false}) {
     for (const OpKind kind : {OpKind::Add, OpKind::Multiply, OpKind::Subtract}) {

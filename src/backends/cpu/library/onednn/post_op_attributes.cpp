@@ -30,6 +30,7 @@ constexpr Supported kSupported[] = {
     {OpKind::LeakyReLU, algorithm::eltwise_relu, false, "alpha"},
     {OpKind::Mish, algorithm::eltwise_mish},
     {OpKind::ReLU, algorithm::eltwise_relu},
+    {OpKind::Round, algorithm::eltwise_round, true},
     {OpKind::Sigmoid, algorithm::eltwise_logistic},
     {OpKind::Square, algorithm::eltwise_square, true},
     {OpKind::Swish, algorithm::eltwise_swish, false, "alpha"},
