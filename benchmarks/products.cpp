@@ -2,12 +2,14 @@
 // bandwidth of reading the weights. The minimum of each is printed, and lamina's time as a fraction of the others'.
 //
 //   products [--threads N] [--seconds S] [--type f32|bf16|f16] [--smoke] [--with "FIELD VALUE, ..."]...
-//            [--with-packed "FIELD VALUE, ..."]... [SHAPE...]
+//            [--with-packed "FIELD VALUE, ..."]... [--cold 1] [SHAPE...]
 //
 // Where oneDNN has no fast code for the type, it multiplies in f32 instead, and the first line says so.
 // SHAPE: MxKxN, and t if the weights are contiguous along k. --with: lamina's time once more, with other values for some
 // fields of the schedule (product_fields.def). "--with search" tries the neighbours of the schedule, step by step.
-// --with-packed: likewise, with packed weights. On one thread, processor time is measured, so that other programs disturb less.
+// --with-packed: likewise, with packed weights. Both are in turns with the schedule. --cold: memory as large as twice the last
+// level of caches is read before each product, so that no weights are in a cache. On one thread, processor time is measured, so
+// that other programs disturb less.
 #include <omp.h>
 
 #include <algorithm>
@@ -48,6 +50,8 @@ constexpr const char* kShapes[] = {"512x768x768t", "512x768x3072t",  "512x3072x7
 struct Options : bench::TurnOptions {
   std::vector<std::string> others, others_packed;
   DataType dtype = DataType::f32;
+  bool is_cold = false;
+  std::function<void()> before;  // each product
 };
 
 struct Shape {
@@ -69,7 +73,8 @@ Options options_of(int argc, char** argv) {
     if (name == "--type") options.dtype = dtype_of(value);
     if (name == "--with") options.others.emplace_back(value);
     if (name == "--with-packed") options.others_packed.emplace_back(value);
-    return name == "--type" || name == "--with" || name == "--with-packed";
+    if (name == "--cold") options.is_cold = std::string_view(value) == "1";
+    return name == "--type" || name == "--with" || name == "--with-packed" || name == "--cold";
   });
   return options;
 }
@@ -177,42 +182,47 @@ class Others {
          const lamina::cpu::ProductWeights& weights, std::function<void(const ProductRunner&, void* scratch)> run)
       : contraction_(contraction), machine_(machine), options_(options), weights_(weights), run_(std::move(run)) {}
 
-  // `before`: the schedule, and its time.
-  void print_all(const std::vector<std::string>& changes, const ProductSchedule& before, double time) const {
+  void print_all(const std::vector<std::string>& changes, const ProductSchedule& before) const {
     if (!changes.empty()) std::printf("  %s\n", describe(before).c_str());
     for (const std::string& fields : changes) {
       if (fields == "search")
-        search(before, time);
+        search(before);
       else
-        print(changed(before, fields), time);
+        print(before, changed(before, fields));
     }
   }
 
  private:
-  double seconds(const ProductSchedule& schedule) const {
-    const ProductRunner runner(contraction_, machine_, schedule, options_.threads, weights_);
-    const std::unique_ptr<void, void (*)(void*)> scratch(std::aligned_alloc(64, (runner.scratch_bytes() + 63) / 64 * 64),
-                                                         std::free);
-    return best_times({[&] { run_(runner, scratch.get()); }}, options_.seconds, options_.threads)[0];
+  struct Runner {
+    Runner(const Others& of, const ProductSchedule& schedule)
+        : product(of.contraction_, of.machine_, schedule, of.options_.threads, of.weights_),
+          scratch(std::aligned_alloc(64, (product.scratch_bytes() + 63) / 64 * 64), std::free) {}
+    const ProductRunner product;
+    const std::unique_ptr<void, void (*)(void*)> scratch;
+  };
+  // The time of `schedule` as a fraction of that of `before`, in turns.
+  double fraction(const ProductSchedule& before, const ProductSchedule& schedule) const {
+    const Runner first(*this, before), second(*this, schedule);
+    const auto call = [this](const Runner& runner) { return [&] { run_(runner.product, runner.scratch.get()); }; };
+    const std::vector<double> times =
+        best_times({call(first), call(second)}, options_.seconds, options_.threads, options_.before);
+    return times[1] / times[0];
   }
-  void print(const ProductSchedule& schedule, double before) const {
-    const double now = seconds(schedule);
-    std::printf("  %.3f of the time: %s\n", now / before, describe(schedule).c_str());
+  void print(const ProductSchedule& before, const ProductSchedule& schedule) const {
+    std::printf("  %.3f of the time: %s\n", fraction(before, schedule), describe(schedule).c_str());
   }
-  void search(ProductSchedule best, double before) const {
+  void search(const ProductSchedule& before) const {
     const auto legal = lamina::cpu::legal_product_schedules(contraction_, machine_);
-    double least = before;
+    ProductSchedule best = before;
     for (bool is_better = true; is_better;) {
       is_better = false;
       for (const ProductSchedule& other : legal.neighbours(best)) {
-        const double time = seconds(other);
-        if (time > 0.99 * least) continue;
-        least = time;
+        if (fraction(best, other) > 0.99) continue;
         best = other;
         is_better = true;
       }
     }
-    print(best, before);
+    print(before, best);
   }
 
   const lamina::kernel::Contraction& contraction_;
@@ -249,7 +259,7 @@ void measure(const std::string& text, const Options& options, DataType peer, dou
       {[&] { runner.run(src.data(), weights.data(), nullptr, dst.data(), scratch.get(), executor); },
        [&] { ahead.run(src.data(), panels.get(), nullptr, dst.data(), scratch.get(), executor); }, [&] { plain.run(); },
        [&] { packed.run(); }, [&] { sink = sink + read_all(weights.data(), weights.size(), options.threads); }},
-      options.seconds, options.threads);
+      options.seconds, options.threads, options.before);
   const double work = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.k) * static_cast<double>(shape.n);
   const double bytes = 1e-9 * static_cast<double>(weights.size());
   const auto fraction = [&](size_t a, size_t b) { return times[b] / times[a]; };
@@ -261,15 +271,19 @@ void measure(const std::string& text, const Options& options, DataType peer, dou
       other.run(src.data(), data, nullptr, dst.data(), memory, executor);
     });
   };
-  others({}, weights.data()).print_all(options.others, runner.schedule(), times[0]);
-  others({.are_packed_ahead = true}, panels.get()).print_all(options.others_packed, ahead.schedule(), times[1]);
+  others({}, weights.data()).print_all(options.others, runner.schedule());
+  others({.are_packed_ahead = true}, panels.get()).print_all(options.others_packed, ahead.schedule());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = options_of(argc, argv);
+  Options options = options_of(argc, argv);
   omp_set_num_threads(options.threads);
+  const Bytes other_memory(options.is_cold ? 2 * static_cast<size_t>(lamina::cpu::host_machine().caches.last) : 0, 1);
+  volatile uint64_t sink = 0;
+  if (options.is_cold)
+    options.before = [&] { sink = sink + read_all(other_memory.data(), other_memory.size(), options.threads); };
   const double most = bench::fma_peak(options.threads, options.seconds);
   const DataType peer = OneDnn::multiplies(options.dtype) ? options.dtype : DataType::f32;
   const std::string type(lamina::name_of(options.dtype)), peer_type(lamina::name_of(peer));

@@ -19,12 +19,15 @@ inline double now(bool of_thread) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// The minimum time of each contender, in turns, for `seconds`. One thread is measured by its processor time.
-inline std::vector<double> best_times(const std::vector<std::function<void()>>& contenders, double seconds, int threads) {
+// The minimum time of each contender, in turns, for `seconds`. One thread is measured by its processor time. `before`, if there
+// is one, runs before each, and is not timed.
+inline std::vector<double> best_times(const std::vector<std::function<void()>>& contenders, double seconds, int threads,
+                                      const std::function<void()>& before = nullptr) {
   std::vector<double> best(contenders.size(), 1e9);
   const double begin = now(false);
   do {
     for (size_t i = 0; i < contenders.size(); ++i) {
+      if (before) before();
       const double start = now(threads == 1);
       contenders[i]();
       best[i] = std::min(best[i], now(threads == 1) - start);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "api_fixture.h"
+#include "support/max_isa.h"
 #include "support/own_process.h"
 
 namespace api_test {
@@ -151,9 +152,9 @@ TEST(PeerFaults, AnAxisOutOfRangeIsRefused) {
 // In the other library, bf16 failed on x86-64 with AVX2.
 TEST(PeerFaults, Bf16RunsWithTheInstructionsCapped) {
 #if defined(__aarch64__)
-  setenv("LAMINA_MAX_ISA", "neon", 1);
+  const lamina::testing::MaxIsa cap("neon");
 #else
-  setenv("LAMINA_MAX_ISA", "avx2", 1);
+  const lamina::testing::MaxIsa cap("avx2");
 #endif
   const engine cpu(engine::kind::cpu, 0);
   const logical_tensor src(0, data_type::bf16, dims{1, 4}, layout_type::strided),
@@ -163,7 +164,6 @@ TEST(PeerFaults, Bf16RunsWithTheInstructionsCapped) {
                       .set_attr(op::attr::keep_stats, false);
   uint16_t x[] = {0x3f80, 0xbf80, 0x3f80, 0xbf80}, y[4] = {};  // 1, -1, 1, -1
   only_partition_of({norm}).compile({src}, {dst}, cpu).execute(stream(cpu), {{src, cpu, x}}, {{dst, cpu, y}});
-  unsetenv("LAMINA_MAX_ISA");
   EXPECT_THAT(y, ::testing::ElementsAreArray(x));  // the variance is 1, and epsilon is below the precision of bf16
 }
 

@@ -13,25 +13,13 @@
 #include "backends/cpu/support/kernels_of_rows.h"
 #include "backends/cpu/targets/isa/target_hooks.h"
 #include "interface/status.h"
+#include "support/max_isa.h"
 
 namespace lamina::testing {
 namespace {
 
 using cpu::Machine;
 using ::testing::HasSubstr, ::testing::ThrowsMessage;
-
-// Sets LAMINA_MAX_ISA while an object of this class exists.
-class MaxIsa {
- public:
-  explicit MaxIsa(const char* value) {
-    if (const char* const before = std::getenv("LAMINA_MAX_ISA")) before_ = before;
-    setenv("LAMINA_MAX_ISA", value, 1);
-  }
-  ~MaxIsa() { setenv("LAMINA_MAX_ISA", before_.c_str(), 1); }
-
- private:
-  std::string before_;
-};
 
 TEST(HostMachine, IsCappedByLaminaMaxIsa) {
   const Machine whole = cpu::host_machine();
