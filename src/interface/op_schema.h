@@ -107,6 +107,7 @@ struct OpTraits {
   bool commutative = false;  // its two inputs may be exchanged
   bool reduces = false;      // one or several plain sums, products or extrema per row; norms do more
   bool sums = false;         // dst is a sum or mean of src, whose terms may cancel
+  bool only_sums = false;    // dst is the sum of src over some axes, and nothing more
   bool squares = false;      // sums squares of the normalized input, or of the first one, in the type that is computed in
   bool contracts = false;    // sums of products of the first two inputs
   bool copies = false;       // elements of dst are those of src, possibly in another position, type or layout

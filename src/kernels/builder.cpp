@@ -8,10 +8,11 @@ namespace lamina::kernel {
 
 Type Value::type() const { return builder->node(*this).type; }
 
-Builder::Builder(std::string name, Dims extents, int outer_rank) {
+Builder::Builder(std::string name, Dims extents, int outer_rank, int entry_rank) {
   kernel_.name = std::move(name);
   kernel_.extents = std::move(extents);
   kernel_.outer_rank = outer_rank;
+  kernel_.entry_rank = entry_rank;
 }
 
 int Builder::add_arg(Arg arg) {

@@ -22,7 +22,7 @@ struct Value {
 
 class Builder {
  public:
-  Builder(std::string name, Dims extents, int outer_rank);
+  Builder(std::string name, Dims extents, int outer_rank, int entry_rank = 0);
 
   int add_arg(Arg arg);
   Value load(int arg);  // converted to the arg's compute type

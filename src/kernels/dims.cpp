@@ -46,20 +46,22 @@ void walk_once_where_outputs_are_one(Kernel& kernel) {
 }
 
 void drop_unit_dims_and_order(Kernel& kernel) {
-  std::vector<size_t> outer, inner;
+  std::vector<size_t> entries, outer, inner;
   for (size_t d = 0; d < kernel.extents.size(); ++d) {
     if (kernel.extents[d] == 1) continue;
-    (d < static_cast<size_t>(kernel.outer_rank) ? outer : inner).push_back(d);
+    const bool of_entries = d < static_cast<size_t>(kernel.entry_rank), is_outer = d < static_cast<size_t>(kernel.outer_rank);
+    (of_entries ? entries : is_outer ? outer : inner).push_back(d);
   }
   if (!kernel.args.empty()) {
     const Dims strides = leading_arg(kernel).strides;
-    const auto by_stride = [&](size_t a, size_t b) { return strides[a] > strides[b]; };
-    std::stable_sort(outer.begin(), outer.end(), by_stride);
-    std::stable_sort(inner.begin(), inner.end(), by_stride);
+    for (std::vector<size_t>* dims : {&entries, &outer, &inner})
+      std::stable_sort(dims->begin(), dims->end(), [&](size_t a, size_t b) { return strides[a] > strides[b]; });
   }
-  std::vector<size_t> order = outer;
+  std::vector<size_t> order = entries;
+  order.insert(order.end(), outer.begin(), outer.end());
+  kernel.entry_rank = static_cast<int>(entries.size());
+  kernel.outer_rank = static_cast<int>(order.size());
   order.insert(order.end(), inner.begin(), inner.end());
-  kernel.outer_rank = static_cast<int>(outer.size());
   permute(kernel, order);
 }
 
@@ -81,6 +83,7 @@ void merge_dims(Kernel& kernel, size_t first, size_t last) {
     kernel.extents[d] *= kernel.extents[d - 1];
     for_each_dim_list(kernel, [&](Dims& list) { list.erase(list.begin() + static_cast<int64_t>(d) - 1); });
     if (d - 1 < static_cast<size_t>(kernel.outer_rank)) --kernel.outer_rank;
+    if (d - 1 < static_cast<size_t>(kernel.entry_rank)) --kernel.entry_rank;
   }
 }
 
@@ -114,11 +117,12 @@ void recompute_levels(Kernel& kernel) {
 
 void simplify_dims(Kernel& kernel) {
   const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
-  if (!reduces) kernel.outer_rank = 0;
+  if (!reduces) kernel.outer_rank = kernel.entry_rank = 0;
   if (!reduces) walk_once_where_outputs_are_one(kernel);
   drop_unit_dims_and_order(kernel);
   merge_dims(kernel, static_cast<size_t>(kernel.outer_rank), kernel.extents.size());
-  merge_dims(kernel, 0, static_cast<size_t>(kernel.outer_rank));
+  merge_dims(kernel, static_cast<size_t>(kernel.entry_rank), static_cast<size_t>(kernel.outer_rank));
+  merge_dims(kernel, 0, static_cast<size_t>(kernel.entry_rank));
   if (!reduces && !kernel.extents.empty()) kernel.outer_rank = static_cast<int>(kernel.extents.size()) - 1;
   if (kernel.extents.size() == static_cast<size_t>(kernel.outer_rank)) append_unit_dim(kernel);
   recompute_levels(kernel);

@@ -144,7 +144,10 @@ class Interpreter {
   }
 
   void store(int a, const RowState& row, int64_t position, Type type, Scalar value) {
-    const int64_t offset = place(row, position, arg(a).strides);
+    store_at(place(row, position, arg(a).strides), a, row, position, type, value);
+  }
+
+  void store_at(int64_t offset, int a, const RowState& row, int64_t position, Type type, Scalar value) {
     const InterpretedArg& memory = args_[static_cast<size_t>(a)];
     check_inside(a, row, position, offset, memory.elements);
     std::vector<int64_t>& writers = writers_[static_cast<size_t>(a)];
@@ -428,7 +431,8 @@ class Interpreter {
 
   void add_to_column(NodeIndex index, int64_t row, int64_t position, double value) {
     Blocks& blocks = columns_[index];
-    const auto block = static_cast<size_t>(row / kColumnBlockRows);
+    const int64_t of_entry = kernel_.row_count() / kernel_.entry_count();
+    const auto block = static_cast<size_t>(row / of_entry * blocks_of_entry() + row % of_entry / kColumnBlockRows);
     if (block >= blocks.size()) blocks.resize(block + 1, std::vector<double>(static_cast<size_t>(row_size_), 0));
     double& sum = blocks[block][static_cast<size_t>(position)];
     sum =
@@ -443,12 +447,25 @@ class Interpreter {
     return tree_sum(blocks, first, left, column) + tree_sum(blocks, first + left, count - left, column);
   }
 
+  int64_t blocks_of_entry() const {
+    const int64_t rows = kernel_.row_count() / std::max<int64_t>(kernel_.entry_count(), 1);
+    return (rows + kColumnBlockRows - 1) / kColumnBlockRows;
+  }
+
   void store_columns(NodeIndex index, const Blocks& blocks) {
     const Node& n = node(index);
-    RowState row;
-    for (int64_t position = 0; position < row_size_; ++position) {
-      const double sum = tree_sum(blocks, 0, blocks.size(), static_cast<size_t>(position));
-      store(n.arg, row, position, n.type, {n.type == Type::f64 ? sum : static_cast<double>(static_cast<float>(sum)), 0});
+    const int64_t of_entry = blocks_of_entry(), entries = kernel_.entry_count();
+    const bool by_entry = kernel_.sums_entries(arg(n.arg));
+    for (int64_t entry = 0; entry < (by_entry ? entries : 1); ++entry) {
+      const int64_t offset = dot(0, static_cast<size_t>(kernel_.entry_rank), entry, arg(n.arg).strides);
+      const size_t first = by_entry ? static_cast<size_t>(entry * of_entry) : 0;
+      const size_t count = by_entry ? static_cast<size_t>(of_entry) : blocks.size();
+      for (int64_t position = 0; position < row_size_; ++position) {
+        const double sum = tree_sum(blocks, first, count, static_cast<size_t>(position));
+        const int64_t place = offset + dot(outer_, kernel_.extents.size(), position, arg(n.arg).strides);
+        store_at(place, n.arg, {}, position, n.type,
+                 {n.type == Type::f64 ? sum : static_cast<double>(static_cast<float>(sum)), 0});
+      }
     }
   }
 

@@ -50,6 +50,14 @@ int64_t Kernel::row_count() const {
   return checked_product(Dims(extents.begin(), extents.begin() + outer_rank), "the outer extents of a kernel");
 }
 
+int64_t Kernel::entry_count() const {
+  return checked_product(Dims(extents.begin(), extents.begin() + entry_rank), "the entries of a kernel's column sums");
+}
+
+bool Kernel::sums_entries(const Arg& arg) const {
+  return arg.column && std::any_of(arg.strides.begin(), arg.strides.begin() + entry_rank, [](int64_t s) { return s != 0; });
+}
+
 int64_t Kernel::row_size() const {
   return checked_product(Dims(extents.begin() + outer_rank, extents.end()), "the inner extents of a kernel");
 }
@@ -332,6 +340,15 @@ void verify(const Kernel& kernel) {
   if (kernel.outer_rank < 0 || static_cast<size_t>(kernel.outer_rank) >= kernel.extents.size()) fail("there is no inner dim");
   for (const Arg& arg : kernel.args) {
     if (arg.strides.size() != kernel.extents.size()) fail(join("arg ", arg.name, " has not one stride per dim"));
+  }
+  if (kernel.entry_rank < 0 || kernel.entry_rank > kernel.outer_rank) fail("entries of column sums are along inner dims");
+  for (const Arg& arg : kernel.args) {
+    for (int d = 0; arg.column && d < kernel.outer_rank; ++d) {
+      const bool varies = arg.strides[static_cast<size_t>(d)] != 0,
+                 may_vary = d < kernel.entry_rank && kernel.sums_entries(arg);
+      const bool is_wrong = kernel.extents[static_cast<size_t>(d)] > 1 && varies != may_vary;
+      if (is_wrong) fail(join("column sum ", arg.name, " varies along other dims than those of the entries"));
+    }
   }
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const std::string fault = fault_of(kernel, i);

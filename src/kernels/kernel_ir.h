@@ -51,7 +51,7 @@ enum class NodeKind {
   center,     // operand 0 minus the mean of operand 1 (moments), with the mean's rounding error taken out; times operand 2, if
               // given
   store,      // operand 0 to arg `arg`
-  column_sum  // sum of operand 0 over all rows, to arg `arg`: a value per inner position
+  column_sum  // sum of operand 0 over all rows, or those of an entry, to arg `arg`: a value per inner position
 };
 
 // What a node costs to compute once its operands are known, from cheap to expensive.
@@ -85,7 +85,8 @@ struct Arg {
   std::string name;  // the name of a tensor ("t42") or of a table ("scales7")
   DataType dtype = DataType::f32;
   bool output = false;
-  bool column = false;       // written by column_sum: strides of outer dims are 0
+  // Written by column_sum: strides of outer dims are 0; or not 0 in the dims of Kernel::entry_rank alone, with sums per entry.
+  bool column = false;
   Dims strides;              // in elements, per dim; 0 where the tensor does not vary
   std::vector<float> table;  // the data of a constant that is part of the kernel; else empty
   int64_t entries = 0,
@@ -96,14 +97,19 @@ struct Kernel {
   std::string name;    // readable: add_layer_norm_gelu_f32
   Dims extents;        // outer dims, then inner dims
   int outer_rank = 0;  // how many dims are outer; extents.size() - outer_rank >= 1 are inner
+  // How many of the outer dims, from the first, number the entries of column sums: rows that agree in them are one entry. No
+  // block of a column sum has rows of two entries.
+  int entry_rank = 0;
   std::vector<Arg> args;
   std::vector<Node> nodes;  // operands before users
   bool has_row_reduction() const;
   bool has_column_sum() const;
-  bool computes_in_f64() const;  // values per element, or the results of reductions
-  int phase_count() const;       // passes over a row
-  int64_t row_count() const;     // product of the outer extents
-  int64_t row_size() const;      // product of the inner extents
+  bool computes_in_f64() const;             // values per element, or the results of reductions
+  int phase_count() const;                  // passes over a row
+  int64_t row_count() const;                // product of the outer extents
+  int64_t entry_count() const;              // entries of column sums, 1 without such dims
+  bool sums_entries(const Arg& arg) const;  // a column sum per entry
+  int64_t row_size() const;                 // product of the inner extents
   const Node& node(NodeIndex i) const { return nodes[static_cast<size_t>(i)]; }
   const Arg& arg(int a) const { return args[static_cast<size_t>(a)]; }
 };

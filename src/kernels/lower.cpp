@@ -107,6 +107,39 @@ Source source_of(const Graph& graph, const Op& op, int port) {
 // Slots of temporaries that kernels ahead of the group's own write, and of sorted indices: one per op.
 constexpr int kFirstSlotAhead = 64, kFirstSlotSorted = 1 << 30;
 
+// Dims of the group that a map does not have. Dims of extent 1 count as present.
+std::vector<bool> missing_dims(const FusionGroup& group, const DimMap& map) {
+  std::vector<bool> missing(group.extents.size(), true);
+  for (const AxisRun& run : map) std::fill_n(missing.begin() + run.first, run.count, false);
+  for (size_t d = 0; d < missing.size(); ++d) missing[d] = missing[d] && group.extents[d] != 1;
+  return missing;
+}
+
+// The outer dims that a column output keeps, if it sums over the other outer dims alone.
+std::optional<std::vector<bool>> kept_outer_dims(const FusionGroup& group, const DimMap& map) {
+  const std::vector<bool> summed = missing_dims(group, map);
+  std::vector<bool> kept(summed.size(), false);
+  for (size_t d = 0; d < summed.size(); ++d) {
+    if (summed[d] && group.inner[d]) return std::nullopt;
+    kept[d] = !summed[d] && !group.inner[d] && group.extents[d] != 1;
+  }
+  return kept;
+}
+
+bool is_any(const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); }
+
+// The outer dims that number the entries of the kernel's column sums: what the first column output keeps that keeps any.
+std::vector<bool> entry_dims(const Graph& graph, const FusionGroup& group) {
+  for (const auto& [position, is_column] : group.column_outputs) {
+    for (size_t port = 0; is_any(group.inner) && port < is_column.size(); ++port) {
+      if (!is_column[port] || graph.op(position).outputs[port] == kNoValue) continue;
+      const auto kept = kept_outer_dims(group, group.output_maps.at({position, static_cast<int>(port)}));
+      if (kept && is_any(*kept)) return *kept;
+    }
+  }
+  return std::vector<bool>(group.extents.size(), false);
+}
+
 class GroupLowering {
  public:
   // With `sums`, lowers the second walk of one op. Without, `left` lists what the group's own kernel leaves to such walks.
@@ -120,7 +153,8 @@ class GroupLowering {
         sums_(sums),
         is_ahead_(is_ahead),
         row_value_strides_(strides_of_row_values(group)),
-        order_(outer_then_inner(group_)),
+        entries_(sums == nullptr ? entry_dims(graph, group) : std::vector<bool>(group.extents.size(), false)),
+        order_(outer_then_inner(group_, entries_)),
         builder_(make_builder()) {}
 
   LoweredKernel run() {
@@ -143,11 +177,14 @@ class GroupLowering {
     DimMap map;
   };
 
-  static std::vector<size_t> outer_then_inner(const FusionGroup& group) {
+  // The dims of entries are the first of the outer ones.
+  static std::vector<size_t> outer_then_inner(const FusionGroup& group, const std::vector<bool>& entries) {
     std::vector<size_t> order;
     for (const bool inner : {false, true}) {
-      for (size_t d = 0; d < group.extents.size(); ++d) {
-        if (group.inner[d] == inner) order.push_back(d);
+      for (const bool of_entries : {true, false}) {
+        for (size_t d = 0; d < group.extents.size(); ++d) {
+          if (group.inner[d] == inner && entries[d] == of_entries) order.push_back(d);
+        }
       }
     }
     return order;
@@ -161,7 +198,8 @@ class GroupLowering {
     if (inner_count == 0) {  // a loop nest without reductions: any dim may be the inner one
       extents.push_back(1);
     }
-    return Builder(readable_name(graph_, group_) + (sums_ == nullptr ? "" : "_sums"), std::move(extents), outer_rank);
+    return Builder(readable_name(graph_, group_) + (sums_ == nullptr ? "" : "_sums"), std::move(extents), outer_rank,
+                   static_cast<int>(std::count(entries_.begin(), entries_.end(), true)));
   }
 
   // Strides per iteration dim of a tensor that has `strides` along the dims of `map`.
@@ -285,6 +323,10 @@ class GroupLowering {
       const bool here = is_left_to_sums(position, port) == (sums_ != nullptr);
       return here && is_wanted(op.outputs[static_cast<size_t>(port)]);
     };
+    wiring.is_column = [this, position](int port) {
+      const auto columns = group_.column_outputs.find(position);
+      return columns != group_.column_outputs.end() && columns->second[static_cast<size_t>(port)];
+    };
     wiring.sums_only = sums_ != nullptr;
     const DataType carried_type = float_type(op) == Type::f64 ? DataType::f64 : DataType::f32;
     wiring.carry = [this, position, carried_type](int slot, Value value) {
@@ -340,6 +382,7 @@ class GroupLowering {
   const Sums* sums_;
   bool is_ahead_;
   Dims row_value_strides_;
+  std::vector<bool> entries_;  // per group dim
   std::vector<size_t> order_;
   size_t builder_extents_ =
       std::max<size_t>(order_.size() + (std::count(group_.inner.begin(), group_.inner.end(), true) == 0), 1);
@@ -351,18 +394,10 @@ class GroupLowering {
   std::map<std::tuple<ValueIndex, int64_t, Dims>, Value> loaded_;
 };
 
-// Dims of the group that a map does not have. Dims of extent 1 count as present.
-std::vector<bool> missing_dims(const FusionGroup& group, const DimMap& map) {
-  std::vector<bool> missing(group.extents.size(), true);
-  for (const AxisRun& run : map) std::fill_n(missing.begin() + run.first, run.count, false);
-  for (size_t d = 0; d < missing.size(); ++d) missing[d] = missing[d] && group.extents[d] != 1;
-  return missing;
-}
-
-bool are_outer_dims(const FusionGroup& group, const std::vector<bool>& dims) {
-  for (size_t d = 0; d < dims.size(); ++d)
-    if (group.extents[d] != 1 && dims[d] == group.inner[d]) return false;
-  return true;
+// Whether the group's own kernel computes a column output: it sums over all outer dims, or over those of an entry.
+bool sums_in_kernel(const FusionGroup& group, const std::vector<bool>& entries, const DimMap& map) {
+  const auto kept = kept_outer_dims(group, map);
+  return kept && (!is_any(*kept) || *kept == entries);
 }
 
 // The dim with the smallest stride in the op's first operand.
@@ -390,6 +425,7 @@ Sums second_walk(const Graph& graph, const FusionGroup& group, int op, const std
 
 std::vector<Sums> sums_over_other_dims(const Graph& graph, const FusionGroup& group) {
   std::vector<Sums> all;
+  const std::vector<bool> entries = entry_dims(graph, group);
   for (const int position : group.ops) {
     const Op& op = graph.ops()[static_cast<size_t>(position)];
     const auto columns = group.column_outputs.find(position);
@@ -398,8 +434,9 @@ std::vector<Sums> sums_over_other_dims(const Graph& graph, const FusionGroup& gr
     std::vector<std::vector<bool>> seen;  // per entry of `all` that belongs to this op: the dims it sums
     for (size_t port = 0; port < is_column.size(); ++port) {
       if (!is_column[port] || op.outputs[port] == kNoValue) continue;
-      const auto summed = missing_dims(group, group.output_maps.at({position, static_cast<int>(port)}));
-      if (are_outer_dims(group, summed)) continue;
+      const DimMap& map = group.output_maps.at({position, static_cast<int>(port)});
+      if (sums_in_kernel(group, entries, map)) continue;
+      const std::vector<bool> summed = missing_dims(group, map);
       const auto known = std::find(seen.begin(), seen.end(), summed);
       if (known == seen.end()) {
         all.push_back(second_walk(graph, group, position, summed));

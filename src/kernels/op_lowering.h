@@ -36,6 +36,7 @@ class OpLowering {
     std::function<void(int port, Value)> write;
     std::function<void(int port, Value)> write_column;
     std::function<bool(int port)> is_needed;
+    std::function<bool(int port)> is_column;
     std::function<void(int slot, Value)> carry;
     std::function<Value(int slot)> carried;
     bool sums_only = false;
@@ -79,6 +80,7 @@ class OpLowering {
   // is lowered a second time, into a separate kernel (`sums_only`). That kernel computes only these outputs and may read the
   // values that the first one carried over, a value per row in each slot.
   void out_column(std::string_view output_port, Value value);
+  bool is_column(int port) const { return wiring_.is_column(port); }  // for an op that can be either
   bool sums_only() const { return wiring_.sums_only; }
   void carry(int slot, Value row_value) { wiring_.carry(slot, row_value); }
   Value carried(int slot) { return wiring_.carried(slot); }

@@ -75,7 +75,8 @@ std::string print(const Kernel& kernel, bool with_outer) {
   // Without a reduction, the inner extent also is known only at run time.
   const bool reduces = kernel.has_row_reduction() || kernel.has_column_sum();
   std::string text = join("kernel ", kernel.name, " over ",
-                          print_dims(kernel.extents, [&](size_t d) { return !with_outer && (!reduces || d < outer); }), "\n");
+                          print_dims(kernel.extents, [&](size_t d) { return !with_outer && (!reduces || d < outer); }),
+                          with_outer && kernel.entry_rank > 0 ? join(", ", kernel.entry_count(), " entries") : "", "\n");
   for (size_t a = 0; a < kernel.args.size(); ++a) {
     const Arg& arg = kernel.args[a];
     const char* role = arg.column ? "column" : arg.output ? "out" : "in";

@@ -119,7 +119,8 @@ LoweredKernel taken_ahead(LoweredKernel& lowered, const std::vector<NodeIndex>& 
   ahead.kernel.name += "_shared";
   std::fill_n(ahead.kernel.extents.begin(), ahead.kernel.outer_rank, 1);
   ahead.kernel.outer_rank = static_cast<int>(ahead.kernel.extents.size()) - 1;  // it has no reduction
-  for (Node& node : ahead.kernel.nodes) {                                       // its stores are not read
+  ahead.kernel.entry_rank = 0;
+  for (Node& node : ahead.kernel.nodes) {  // its stores are not read
     if (node.kind == NodeKind::store || node.kind == NodeKind::column_sum)
       node = {.kind = NodeKind::constant, .type = node.type, .coefficients = {}};
   }

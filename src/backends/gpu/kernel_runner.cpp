@@ -50,6 +50,7 @@ KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel
     arg_bytes_.push_back(bytes_of(arg.dtype, last + 1));
     if (arg.column) ++columns_;
   }
+  column_words_ = words_of_columns();
   rows_aligned_ = rows_are_aligned();
   const Assumptions usual{rows_aligned_, true};
   source_ = emit_kernel(kernel_, schedule_, device_->language(), usual.aligned, usual.disjoint);
@@ -80,8 +81,24 @@ bool KernelRunner::rows_are_aligned() const {
   return true;
 }
 
-int64_t KernelRunner::column_blocks() const {
-  return order_.column_rows == 0 ? 0 : (rows_ + order_.column_rows - 1) / order_.column_rows;
+int64_t KernelRunner::column_blocks() const { return kernel_.entry_count() * blocks_of_entry(); }
+
+int64_t KernelRunner::blocks_of_entry() const {
+  if (order_.column_rows == 0 || rows_ == 0) return 0;
+  return (rows_ / kernel_.entry_count() + order_.column_rows - 1) / order_.column_rows;
+}
+
+// The words of the launch that adds partial sums, and how many times its groups for all columns run.
+std::vector<int64_t> KernelRunner::words_of_columns() const {
+  if (kernel_.entry_rank == 0) return {column_blocks()};
+  std::vector<int64_t> words{blocks_of_entry(), kernel_.entry_count()};
+  const auto entries = static_cast<size_t>(kernel_.entry_rank);
+  words.insert(words.end(), kernel_.extents.begin(), kernel_.extents.begin() + kernel_.entry_rank);
+  for (const kernel::Arg& arg : kernel_.args) {
+    for (size_t d = 0; d < entries && arg.column; ++d)
+      if (arg.strides[d] != 0) words.push_back(arg.strides[d]);
+  }
+  return words;
 }
 
 size_t KernelRunner::scratch_bytes() const {
@@ -150,9 +167,10 @@ void KernelRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
     if (kernel_.args[a].column) views.push_back(buffers[a]);
   }
   views.push_back(partials);
-  const int64_t blocks = column_blocks();
-  module->launch(stream, source_.symbols.size() - 1, groups_for(row_size_, kColumnLanes) * columns_,
-                 kColumnLanes * schedule_.column_threads, views, {&blocks, 1});
+  const int64_t groups = groups_for(row_size_, kColumnLanes) * columns_ * kernel_.entry_count();
+  if (groups == 0) return;
+  module->launch(stream, source_.symbols.size() - 1, groups_for(groups, 1), kColumnLanes * schedule_.column_threads, views,
+                 column_words_);
 }
 
 // Runs phase after phase. Each row is shared by enough groups to fill the device a few times over. A group whose sums of

@@ -46,6 +46,8 @@ class KernelRunner final : public StepRunner {
   std::shared_ptr<const Module> module_for(Assumptions assumptions) const;
   bool rows_are_aligned() const;
   int64_t column_blocks() const;
+  int64_t blocks_of_entry() const;  // of column sums
+  std::vector<int64_t> words_of_columns() const;
   size_t column_bytes() const;
   int64_t row_groups(bool by_column_block) const;
   void run_split(const Module& module, void* stream, std::span<const BufferView> views) const;
@@ -58,7 +60,7 @@ class KernelRunner final : public StepRunner {
   DeviceLimits limits_;
   int64_t rows_ = 0, row_size_ = 0, columns_ = 0;
   bool rows_aligned_ = false;
-  std::vector<int64_t> words_;
+  std::vector<int64_t> column_words_, words_;
   std::vector<int64_t> arg_bytes_;  // from an arg's first element to one past its last
   KernelSource source_;
   bool from_cache_ = false;

@@ -95,4 +95,8 @@ LAMINA_SCHEMA(ReduceProd) {
   return schema;
 }
 
-LAMINA_SCHEMA(ReduceSum) { return sum(OpKind::ReduceSum, "dst = sum of src"); }
+LAMINA_SCHEMA(ReduceSum) {
+  OpSchema schema = sum(OpKind::ReduceSum, "dst = sum of src");
+  schema.traits.only_sums = true;
+  return schema;
+}

@@ -188,6 +188,10 @@ std::optional<ReasonCode> GroupGrower::obstacle(Attempt& attempt, const Candidat
     }
     identify_by_position(attempt);
   }
+  if (sums_outer_dims(attempt)) {
+    attempt.view.inner.assign(attempt.view.inner.size(), false);
+    attempt.view.column_outputs.assign(1, true);
+  }
   const Dims extents_before = extents_;
   const std::vector<bool> inner_before = inner_;
   auto refused = settle_inner_dims(attempt);
@@ -204,6 +208,7 @@ std::optional<ReasonCode> GroupGrower::obstacle_in_group_dims(Attempt& attempt, 
   if (std::find(attempt.to_group.begin(), attempt.to_group.end(), -1) != attempt.to_group.end())
     return ReasonCode::alone_shape_mismatch;
   if (!map_into_group(attempt) || moves_inner_dims(attempt)) return ReasonCode::alone_layout;
+  if (!keeps_the_same_outer_dims(attempt)) return ReasonCode::alone_inner_axes_differ;
   if (!outputs_may_leave(attempt)) return ReasonCode::alone_partial_output;
   const bool again = is_made_again(attempt);
   if (again && made_again_ >= kMaxMadeAgain) return ReasonCode::alone_recompute_limit;
@@ -336,6 +341,45 @@ void GroupGrower::identify_by_position(Attempt& attempt) const {
 // ---- inner dims and layout
 
 bool GroupGrower::has_inner() const { return std::find(inner_.begin(), inner_.end(), true) != inner_.end(); }
+
+// Whether the op is a plain sum over outer dims of a group that reduces other dims: a column output, whose readers are outside.
+bool GroupGrower::sums_outer_dims(const Attempt& attempt) const {
+  const Op& op = op_at(attempt.op);
+  const IterationView& view = attempt.view;
+  if (!schema_of(op.kind).traits.only_sums || !has_inner() || !is_floating(state_.graph.tensor(op.outputs[0]).dtype))
+    return false;
+  for (const Port& reader : state_.graph.value(op.outputs[0]).consumers)
+    if (is_member(reader.op)) return false;
+  bool sums_any = false;
+  for (size_t dim = 0; dim < view.extents.size(); ++dim) {
+    if (!view.inner[dim] || view.extents[dim] == 1) continue;
+    const int group_dim = attempt.to_group[dim];
+    if (group_dim < 0 || inner_[at(group_dim)]) return false;
+    sums_any = true;
+  }
+  return sums_any;
+}
+
+std::vector<bool> GroupGrower::kept_outer_dims(const DimMap& map) const {
+  std::vector<bool> kept(extents_.size(), false);
+  for (const int dim : dims_in_order(map)) kept[at(dim)] = !inner_[at(dim)];
+  return kept;
+}
+
+// Column sums of a kernel are over all rows, or over those of an entry. The outer dims that one of them keeps are the entries.
+bool GroupGrower::keeps_the_same_outer_dims(const Attempt& attempt) const {
+  if (!schema_of(op_at(attempt.op).kind).traits.only_sums || !attempt.view.has_columns()) return true;
+  const std::vector<bool> none(extents_.size(), false), kept = kept_outer_dims(attempt.view.outputs[0]);
+  for (const int member : ops_) {
+    const IterationView& view = state_.views[at(member)];
+    for (size_t port = 0; port < view.outputs.size() && kept != none; ++port) {
+      if (!view.column_outputs[port]) continue;
+      const std::vector<bool> others = kept_outer_dims(view.outputs[port]);
+      if (others != none && others != kept) return false;
+    }
+  }
+  return true;
+}
 
 // An op that reduces must reduce the same dims as the group. A group that does not reduce takes the op's inner dims.
 std::optional<ReasonCode> GroupGrower::settle_inner_dims(Attempt& attempt) {

@@ -3,7 +3,9 @@
 // An op joins if its iteration dims can be identified with the group's through the values that they share, such that
 //   - a value computed inside is read through the map through which it is written (dims may have to be split),
 //   - the inner dims of both agree,
-//   - values that leave the group vary along every outer dim, or are column outputs,
+//   - values that leave the group vary along every outer dim, or are column outputs: sums over the outer dims, or over those
+//   that
+//     no other column output of the group keeps,
 //   - the contracted graph keeps an order.
 // A value that does not leave may be recomputed for each pass of the outer dims, which is cheaper than a round trip to
 // memory.
@@ -90,6 +92,9 @@ class GroupGrower {
   static void cut_op_dim(Attempt& attempt, int dim, const Dims& pieces);
   bool identify(Attempt& attempt, const Link& link) const;
   void identify_by_position(Attempt& attempt) const;
+  bool sums_outer_dims(const Attempt& attempt) const;
+  bool keeps_the_same_outer_dims(const Attempt& attempt) const;
+  std::vector<bool> kept_outer_dims(const DimMap& map) const;
   std::optional<ReasonCode> settle_inner_dims(Attempt& attempt);
   bool moves_inner_dims(const Attempt& attempt) const;
   bool map_into_group(Attempt& attempt) const;

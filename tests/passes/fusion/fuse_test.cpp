@@ -107,6 +107,39 @@ TEST(FuseNormBackward, GammaGradientsMapToInnerDims) {
 }
 
 // Statistics are outputs, and an op on them stays in the row: sqrt(variance) is one value per row.
+// Sums over the rows, or over those of an entry, beside a norm that reads the same tensor.
+//   dy ─┬─> sum                dy ─┬─> * ──> norm'
+//       └─> norm' ──> dx           └─> other sum
+Graph sums_over_outer_dims(const std::vector<std::vector<int64_t>>& axes, OpKind kind = OpKind::ReduceSum) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {2, 3, 8}), dy = g.input(f32, {2, 3, 8});
+  g.named("norm").multi(OpKind::LayerNormBackward, {x, dy, g.input(f32, {2, 3}), g.input(f32, {2, 3})}, {{"use_affine", false}},
+                        {f32});
+  for (const auto& summed : axes) g.named("sum").op(kind, {dy}, {{"axes", summed}});
+  return g.finish();
+}
+
+TEST(FuseColumnSums, OverAllRowsAndOverThoseOfAnEntryJoinANorm) {
+  EXPECT_EQ(fused(sums_over_outer_dims({{1}})), "norm sum");
+  EXPECT_EQ(fused(sums_over_outer_dims({{0}})), "norm sum");
+  EXPECT_EQ(fused(sums_over_outer_dims({{0, 1}, {1}, {1}})), "norm sum sum sum");
+}
+TEST(FuseColumnSums, EntriesOfOneKernelAreTheSame) { EXPECT_EQ(fused(sums_over_outer_dims({{1}, {0}})), "norm sum | sum"); }
+TEST(FuseColumnSums, AreNotOverPartsOfARow) { EXPECT_EQ(fused(sums_over_outer_dims({{1, 2}})), "norm | sum"); }
+TEST(FuseColumnSums, OtherReductionsStayOutside) {
+  EXPECT_EQ(fused(sums_over_outer_dims({{1}}, OpKind::ReduceMax)), "norm | sum");
+  EXPECT_EQ(fused(sums_over_outer_dims({{1}}, OpKind::ReduceMean)), "norm | sum");
+}
+TEST(FuseColumnSums, ReadersOfASumStayOutside) {
+  GraphBuilder g;
+  const auto x = g.input(f32, {2, 3, 8});
+  const auto norm = (g.named("norm"), layer_norm(g, x, 8));
+  const auto sum = g.named("sum").op(OpKind::ReduceSum, {norm}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", true}});
+  g.named("add").op(OpKind::Add, {norm, sum});
+  g.output(norm);
+  EXPECT_EQ(fused(g.finish()), "norm sum end3 | add");
+}
+
 TEST(FuseNorm, TakesOpsOnItsStatistics) {
   GraphBuilder g;
   const auto norm = g.named("norm").multi(OpKind::LayerNorm, {g.input(f32, {4, 8}), g.input(f32, {8}), g.input(f32, {8})}, {},
@@ -177,7 +210,7 @@ Graph softmax_written_out(std::vector<int64_t> sum_axes) {
   return g.finish();
 }
 TEST(FuseReduction, SoftmaxInSmallOpsIsOneNest) { EXPECT_EQ(fused(softmax_written_out({2})), "max sub exp sum div"); }
-TEST(FuseReduction, AReductionOfAnotherAxisIsNot) { EXPECT_EQ(fused(softmax_written_out({1})), "max sub exp | sum div"); }
+TEST(FuseReduction, AReductionOfAnotherAxisIsNot) { EXPECT_EQ(fused(softmax_written_out({1})), "max sub exp sum | div"); }
 
 TEST(FuseReduction, ResultsWithoutKeptDimsFeedOpsOnRows) {
   GraphBuilder g;

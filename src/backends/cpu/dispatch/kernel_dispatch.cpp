@@ -43,6 +43,16 @@ LAMINA_FOR_EACH_MACHINE void sum_blocks(const T* partials, int64_t block_stride,
   }
 }
 
+// The position in memory of element `linear` of dims [first, last).
+int64_t position_in(const Dims& extents, const Dims& strides, size_t first, size_t last, int64_t linear) {
+  int64_t position = 0;
+  for (size_t d = last; d-- > first;) {
+    position += linear % extents[d] * strides[d];
+    linear /= extents[d];
+  }
+  return position;
+}
+
 // The number of units per chunk of a thread, for `units` units that move `bytes` bytes in total.
 int64_t chunk_of(int64_t units, int64_t bytes, int threads) {
   const double worth = static_cast<double>(tuning::kChunkBytes) / static_cast<double>(std::max<int64_t>(bytes, 1));
@@ -55,6 +65,9 @@ int64_t chunk_of(int64_t units, int64_t bytes, int threads) {
 KernelDispatch::KernelDispatch(KernelProgram program, std::unique_ptr<const KernelCode> code)
     : program_(std::move(program)), code_(std::move(code)), rows_(program_.sharing.rows), row_size_(program_.sharing.row_size) {
   const auto outer = static_cast<size_t>(program_.outer_rank);
+  for (int d = 0; d < program_.entry_rank; ++d) entries_ *= program_.extents[static_cast<size_t>(d)];
+  rows_of_entry_ = entries_ == 0 ? 0 : rows_ / entries_;
+  blocks_of_entry_ = (rows_of_entry_ + kColumnBlockRows - 1) / kColumnBlockRows;
   call_.assign(program_.args.size(), 0);
   for (size_t d = 0; d < outer; ++d) call_.push_back(program_.extents[d]);
   for (const KernelProgram::Arg& arg : program_.args) {
@@ -71,7 +84,10 @@ bool KernelDispatch::wants_split(int threads) const {
   return !gains.empty() && gains[std::min(static_cast<size_t>(threads), gains.size() - 1)];
 }
 
-int64_t KernelDispatch::column_blocks() const { return (rows_ + kColumnBlockRows - 1) / kColumnBlockRows; }
+KernelDispatch::Block KernelDispatch::block_of(int64_t block) const {
+  const int64_t entry = block / blocks_of_entry_ * rows_of_entry_, first = block % blocks_of_entry_ * kColumnBlockRows;
+  return {entry + first, entry + std::min(first + kColumnBlockRows, rows_of_entry_)};
+}
 
 size_t KernelDispatch::partial_bytes() const {
   return static_cast<size_t>(column_pitch(row_size_)) * program_.column_sums.size() *
@@ -180,11 +196,18 @@ struct KernelDispatch::SplitWork {
   bool non_temporal;
 };
 
+int64_t KernelDispatch::groups_of_entry(int64_t rows_at_a_time) const {
+  const int64_t last_block = blocks_of_entry_ - 1, rest = rows_of_entry_ - last_block * kColumnBlockRows;
+  return last_block * ((kColumnBlockRows + rows_at_a_time - 1) / rows_at_a_time) + (rest + rows_at_a_time - 1) / rows_at_a_time;
+}
+
 KernelDispatch::Group KernelDispatch::group_of(int64_t index, int64_t rows_at_a_time) const {
-  const int64_t of_a_block = (kColumnBlockRows + rows_at_a_time - 1) / rows_at_a_time;
-  const int64_t block = index / of_a_block, begin = index % of_a_block * rows_at_a_time;
-  const int64_t first = block * kColumnBlockRows + begin;
-  return {block, first, std::min({rows_at_a_time, rows_ - first, kColumnBlockRows - begin})};
+  const int64_t of_a_block = (kColumnBlockRows + rows_at_a_time - 1) / rows_at_a_time,
+                of_an_entry = groups_of_entry(rows_at_a_time);
+  const int64_t of_entry = index % of_an_entry, block = index / of_an_entry * blocks_of_entry_ + of_entry / of_a_block;
+  const Block rows = block_of(block);
+  const int64_t first = rows.first + of_entry % of_a_block * rows_at_a_time;
+  return {block, first, std::min(rows_at_a_time, rows.end - first)};
 }
 
 // Runs groups of rows one after the other, phase after phase: every portion walks its part of each row, then each row is
@@ -194,9 +217,7 @@ void KernelDispatch::run_split(bool streams, const int64_t* call, void* scratch,
   const SplitWork work{code_->variant(streams, true).function, call, sums, sums + column_bytes(),
                        streams && !program_.streamed.empty()};
   const int64_t rows_at_a_time = program_.sharing.rows_between_barriers(executor.threads());
-  const int64_t last_block = (rows_ - 1) / kColumnBlockRows, rest = rows_ - last_block * kColumnBlockRows;
-  const int64_t groups =
-      last_block * ((kColumnBlockRows + rows_at_a_time - 1) / rows_at_a_time) + (rest + rows_at_a_time - 1) / rows_at_a_time;
+  const int64_t groups = entries_ * groups_of_entry(rows_at_a_time);
   const int64_t of_a_group = program_.split_steps - program_.paired_stages, walking = groups * of_a_group;
   const int64_t parts = executor.threads(), chunk = columns_of_chunk(executor.threads());
   executor.run(
@@ -221,7 +242,7 @@ void KernelDispatch::run_split_stage(const SplitWork& work, Portion portion, con
   const int64_t first_step = is_pair ? 2 * stage : stage + program_.paired_stages, steps = is_pair ? 2 : 1;
   for (int64_t step = first_step; step < first_step + steps; ++step) {
     const bool walks = step % 2 == 0, of_my_rows = !walks || is_pair;
-    SplitCall split{step, group.block * kColumnBlockRows, group.rows, block_sums, of_my_rows ? my_states : work.states};
+    SplitCall split{step, block_of(group.block).first, group.rows, block_sums, of_my_rows ? my_states : work.states};
     if (!of_my_rows && begin < end)
       work.function(work.call, group.first, group.first + group.rows, begin, end, &split);
     else if (of_my_rows && walks)
@@ -259,7 +280,8 @@ void KernelDispatch::run_column_blocks(bool streams, const int64_t* call, void* 
   const bool is_streamed = streams && !program_.streamed.empty();
   const auto fill = [&](int64_t b) {
     char* const partials = static_cast<char*>(scratch) + static_cast<size_t>(b) * partial_bytes();
-    function(call, b * kColumnBlockRows, std::min((b + 1) * kColumnBlockRows, rows_), 0, row_size_, partials);
+    const Block rows = block_of(b);
+    function(call, rows.first, rows.end, 0, row_size_, partials);
   };
   const int64_t blocks = column_blocks(), blocks_of_chunk = chunk_of(blocks, program_.moved_bytes, executor.threads());
   const int64_t columns = columns_of_chunk(executor.threads());
@@ -289,42 +311,53 @@ void KernelDispatch::combine_partials(const void* partials, const int64_t* call,
     combine_columns(static_cast<const float*>(partials), call, begin, end);
 }
 
+// A sum over all rows joins the blocks of all entries.
 template <typename T>
 void KernelDispatch::combine_columns(const T* partials, const int64_t* call, int64_t begin, int64_t end) const {
-  constexpr int64_t kRun = 64;
-  std::array<double, kRun * 40> tree;  // a tree over at most 2^40 blocks, which exceeds any memory
-  const int64_t pitch = column_pitch(row_size_), block_stride = pitch * static_cast<int64_t>(program_.column_sums.size());
-  const auto outer = static_cast<size_t>(program_.outer_rank);
+  const int64_t pitch = column_pitch(row_size_), of_block = pitch * static_cast<int64_t>(program_.column_sums.size());
   for (size_t slot = 0; slot < program_.column_sums.size(); ++slot) {
     const KernelProgram::Arg& arg = program_.args[static_cast<size_t>(program_.column_sums[slot])];
-    void* const out = reinterpret_cast<void*>(call[program_.column_sums[slot]]);
-    const bool is_plain = arg.dtype == DataType::f32 && program_.extents.size() == outer + 1 && arg.strides.back() == 1;
-    const auto position_of = [&](int64_t column) {
-      int64_t position = 0;
-      for (size_t d = program_.extents.size(); d-- > outer;) {
-        position += column % program_.extents[d] * arg.strides[d];
-        column /= program_.extents[d];
-      }
-      return position;
-    };
-    for (int64_t start = begin; start < end; start += kRun) {
-      const int64_t count = std::min(kRun, end - start);
-      if (rows_ == 0)
-        tree.fill(0);  // there are no partial sums
-      else
-        sum_blocks(partials + static_cast<int64_t>(slot) * pitch + start, block_stride, column_blocks(), count, tree.data(),
-                   kRun);
-      if (is_plain) {
-        for (int64_t c = 0; c < count; ++c)
-          static_cast<float*>(out)[start + c] = static_cast<float>(tree[static_cast<size_t>(c)]);
-        continue;
-      }
-      for (int64_t c = 0; c < count; ++c) {
-        const double value = program_.sums_in_f64 ? tree[static_cast<size_t>(c)]
-                                                  : static_cast<double>(static_cast<float>(tree[static_cast<size_t>(c)]));
-        store_from_double(arg.dtype, out, position_of(start + c), value);
-      }
+    auto* const out = reinterpret_cast<char*>(call[program_.column_sums[slot]]);
+    const T* const of_slot = partials + static_cast<int64_t>(slot) * pitch;
+    const auto entries = static_cast<size_t>(program_.entry_rank);
+    const bool by_entry =
+        std::any_of(arg.strides.begin(), arg.strides.begin() + program_.entry_rank, [](int64_t s) { return s != 0; });
+    if (!by_entry) combine_blocks(of_slot, column_blocks(), arg, out, begin, end);
+    for (int64_t entry = 0; by_entry && entry < entries_; ++entry) {
+      const int64_t offset = position_in(program_.extents, arg.strides, 0, entries, entry);
+      combine_blocks(of_slot + entry * blocks_of_entry_ * of_block, blocks_of_entry_, arg, out + bytes_of(arg.dtype, offset),
+                     begin, end);
     }
+  }
+}
+
+template <typename T>
+void KernelDispatch::combine_blocks(const T* partials, int64_t blocks, const KernelProgram::Arg& arg, void* out, int64_t begin,
+                                    int64_t end) const {
+  constexpr int64_t kRun = 64;
+  std::array<double, kRun * 40> tree;  // a tree over at most 2^40 blocks, which exceeds any memory
+  const int64_t of_block = column_pitch(row_size_) * static_cast<int64_t>(program_.column_sums.size());
+  for (int64_t start = begin; start < end; start += kRun) {
+    const int64_t count = std::min(kRun, end - start);
+    if (blocks == 0)
+      tree.fill(0);  // there are no partial sums
+    else
+      sum_blocks(partials + start, of_block, blocks, count, tree.data(), kRun);
+    store_columns(arg, out, start, count, tree.data());
+  }
+}
+
+void KernelDispatch::store_columns(const KernelProgram::Arg& arg, void* out, int64_t first, int64_t count,
+                                   const double* sums) const {
+  const auto outer = static_cast<size_t>(program_.outer_rank);
+  if (arg.dtype == DataType::f32 && program_.extents.size() == outer + 1 && arg.strides.back() == 1) {
+    for (int64_t c = 0; c < count; ++c) static_cast<float*>(out)[first + c] = static_cast<float>(sums[c]);
+    return;
+  }
+  for (int64_t c = 0; c < count; ++c) {
+    const double value = program_.sums_in_f64 ? sums[c] : static_cast<double>(static_cast<float>(sums[c]));
+    store_from_double(arg.dtype, out, position_in(program_.extents, arg.strides, outer, program_.extents.size(), first + c),
+                      value);
   }
 }
 

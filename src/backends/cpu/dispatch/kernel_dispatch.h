@@ -58,20 +58,31 @@ class KernelDispatch {
   struct Group;
   struct Portion;
   struct SplitWork;
+  int64_t groups_of_entry(int64_t rows_at_a_time) const;
   Group group_of(int64_t index, int64_t rows_at_a_time) const;
   void run_split_stage(const SplitWork& work, Portion portion, const Group& group, int64_t stage) const;
   void run_column_blocks(bool streams, const int64_t* call, void* scratch, const Executor& executor) const;
+  // Rows [first, end) of block `block` of the column sums.
+  struct Block {
+    int64_t first, end;
+  };
+  Block block_of(int64_t block) const;
   int64_t columns_of_chunk(int threads) const;
   void combine_partials(const void* partials, const int64_t* call, int64_t begin, int64_t end) const;
   template <typename T>
   void combine_columns(const T* partials, const int64_t* call, int64_t begin, int64_t end) const;
-  int64_t column_blocks() const;
+  template <typename T>
+  void combine_blocks(const T* partials, int64_t blocks, const KernelProgram::Arg& arg, void* out, int64_t begin,
+                      int64_t end) const;
+  void store_columns(const KernelProgram::Arg& arg, void* out, int64_t first, int64_t count, const double* sums) const;
+  int64_t column_blocks() const { return entries_ * blocks_of_entry_; }
   size_t partial_bytes() const;  // of one block of rows
   size_t column_bytes() const;
 
   KernelProgram program_;
   std::unique_ptr<const KernelCode> code_;
   int64_t rows_ = 0, row_size_ = 0;
+  int64_t entries_ = 1, rows_of_entry_ = 0, blocks_of_entry_ = 0;  // of column sums
   std::vector<int64_t> call_;  // pointers (filled in by run), outer extents, outer strides in bytes
 };
 

@@ -89,6 +89,7 @@ void check(const KernelProgram& program) {
   const size_t rank = program.extents.size(), args = program.args.size();
   require(rank <= static_cast<size_t>(kMaxRank) && program.outer_rank >= 0 && static_cast<size_t>(program.outer_rank) < rank,
           "dims of a kernel");
+  require(program.entry_rank >= 0 && program.entry_rank <= program.outer_rank, "entries of a kernel's sums");
   const auto is_arg = [args](int arg) { return arg >= 0 && static_cast<size_t>(arg) < args; };
   require(std::all_of(program.args.begin(), program.args.end(), [&](const auto& arg) { return has_dims(arg.strides, rank); }),
           "a stride per dim");

@@ -25,6 +25,7 @@ struct KernelProgram {
 
   Dims extents;  // outer dims, then inner dims
   int outer_rank = 0;
+  int entry_rank = 0;  // the first dims, which number the entries of column sums
   std::vector<Arg> args = {};
   std::vector<int> column_sums = {};  // args, in the order of the sums
   bool sums_in_f64 = false;           // partial column sums
@@ -46,8 +47,9 @@ struct KernelProgram {
 
   template <typename Self, typename Visit>
   static void for_each_field(Self& self, const Visit& visit) {
-    visit(self.extents), visit(self.outer_rank), visit(self.args), visit(self.column_sums), visit(self.sums_in_f64);
-    visit(self.moved_bytes), visit(self.sharing), visit(self.is_worth_threads), visit(self.has_one_thread);
+    visit(self.extents), visit(self.outer_rank), visit(self.entry_rank), visit(self.args), visit(self.column_sums);
+    visit(self.sums_in_f64), visit(self.moved_bytes), visit(self.sharing), visit(self.is_worth_threads),
+        visit(self.has_one_thread);
     visit(self.has_parts), visit(self.streamed), visit(self.aligns_to_lines);
     visit(self.gains_by_split), visit(self.split_steps), visit(self.paired_stages), visit(self.state_bytes);
   }

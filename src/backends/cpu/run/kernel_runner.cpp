@@ -93,6 +93,7 @@ KernelProgram KernelRunner::program_of(const Code& code) {
   KernelProgram program{
       .extents = kernel.extents,
       .outer_rank = kernel.outer_rank,
+      .entry_rank = kernel.entry_rank,
       .moved_bytes = moved_bytes(kernel),
       .sharing = row_sharing(kernel, code.machine.caches),
       .is_worth_threads = CostModel(kernel, code.machine).is_worth_threads(),

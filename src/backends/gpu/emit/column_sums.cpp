@@ -23,7 +23,16 @@ bool ColumnSums::is_wide() const {
 }
 
 void ColumnSums::begin() {
-  out_.line("const lm_s64 blocks = (rows + ", e_.order.column_rows - 1, ") / ", e_.order.column_rows, ";");
+  const int64_t rows = e_.order.column_rows;
+  if (kernel_.entry_rank == 0) {
+    out_.line("const lm_s64 blocks = (rows + ", rows - 1, ") / ", rows, ";");
+  } else {
+    std::string of_entry, entries;
+    for (int d = 0; d < kernel_.outer_rank; ++d) (d < kernel_.entry_rank ? entries : of_entry) += join(" * e", d);
+    out_.line("const lm_s64 of_entry = 1", of_entry, ", blocks_of_entry = (of_entry + ", rows - 1, ") / ", rows, ";");
+    out_.line("const lm_s64 blocks = blocks_of_entry", entries, ";");
+    out_.line("const lm_s64 entry = block / blocks_of_entry * of_entry, of_block = block % blocks_of_entry * ", rows, ";");
+  }
   for (int slot = 0; slot < count_; ++slot) {
     const NodeIndex i = sums_[static_cast<size_t>(slot)];
     const char* type = c_type(node(i).type);
@@ -60,6 +69,18 @@ void ColumnSums::store() {
   out_.close();
 }
 
+// What KernelRunner::words_of_columns gives.
+std::string ColumnSums::parameters() const {
+  if (kernel_.entry_rank == 0) return "const lm_s64 blocks";
+  std::string text = "const lm_s64 blocks_of_entry, const lm_s64 entries";
+  for (int d = 0; d < kernel_.entry_rank; ++d) text += join(", const lm_s64 e", d);
+  for (size_t a = 0; a < kernel_.args.size(); ++a) {
+    for (int d = 0; d < kernel_.entry_rank && kernel_.args[a].column; ++d)
+      if (kernel_.args[a].strides[static_cast<size_t>(d)] != 0) text += join(", const lm_s64 s", a, "_", d);
+  }
+  return text;
+}
+
 // Groups of 32 columns. The threads of a column have one place each of the order of summation, or take the places in rounds.
 void ColumnSums::emit_kernel() {
   const int threads = schedule_.column_threads;
@@ -67,19 +88,42 @@ void ColumnSums::emit_kernel() {
   const char* suffix = is_wide() ? "f64" : "f32";
   out_.line("LM_SHARED lm_", suffix, " shared_hi[", kColumnLanes * threads, "], shared_lo[", kColumnLanes * threads, "];");
   out_.line("const int thread = LM_THREAD, lane = thread % ", kColumnLanes, ", t = thread / ", kColumnLanes, ";");
-  out_.line("const int slot = (int)(LM_GROUP / ", groups, ");");
+  if (kernel_.entry_rank == 0)
+    out_.line("const int slot = (int)(LM_GROUP / ", groups, ");");
+  else
+    begin_entry(join(groups));
   out_.line("const lm_ix column = (lm_ix)(LM_GROUP % ", groups, ") * ", kColumnLanes, " + lane;");
-  out_.line("LM_GLOBAL const lm_", suffix, "* const q = (LM_GLOBAL const lm_", suffix,
-            "*)(partials + partials_offset) + slot * (lm_s64)", e_.row_size, " + column;");
+  const std::string first = kernel_.entry_rank == 0 ? "slot" : join("(first * ", count_, " + slot)");
+  out_.line("LM_GLOBAL const lm_", suffix, "* const q = (LM_GLOBAL const lm_", suffix, "*)(partials + partials_offset) + ",
+            first, " * (lm_s64)", e_.row_size, " + column;");
   join_places(suffix);
+  if (kernel_.entry_rank > 0) e_.emit_positions("entry", 0, static_cast<size_t>(kernel_.entry_rank), "lm_s64", "");
   e_.emit_positions("column", e_.outer, kernel_.extents.size(), "lm_ix", "");
   for (int slot = 0; slot < count_; ++slot) {
     const Node& n = node(sums_[static_cast<size_t>(slot)]);
     const std::string type = join("LM_GLOBAL ", storage_type(arg(n.arg).dtype), "*");
-    out_.line("if (slot == ", slot, ") ((", type, ")(b", n.arg, " + o", n.arg, "))[",
-              e_.place_sum(arg(n.arg).strides, e_.outer, kernel_.extents.size(), "x"),
+    const bool is_of_first = kernel_.entry_rank > 0 && !kernel_.sums_entries(arg(n.arg));
+    out_.line("if (slot == ", slot, is_of_first ? " && entry == 0" : "", ") ((", type, ")(b", n.arg, " + o", n.arg, "))[",
+              e_.place_sum(arg(n.arg).strides, e_.outer, kernel_.extents.size(), "x"), place_of_entry(n.arg),
               "] = ", to_storage(arg(n.arg).dtype, n.type, "total.hi"), ";");
   }
+}
+
+// Groups of one entry after the other. A sum over all rows is that of the first entry, over the blocks of all.
+void ColumnSums::begin_entry(const std::string& groups) {
+  std::string by_entry;
+  for (int slot = 0; slot < count_; ++slot)
+    if (kernel_.sums_entries(arg(node(sums_[static_cast<size_t>(slot)]).arg))) by_entry += join(" || slot == ", slot);
+  out_.line("const int slot = (int)(LM_GROUP / ", groups, " % ", count_, "), by_entry = 0", by_entry, ";");
+  out_.line("const lm_s64 entry = LM_GROUP / ", groups, " / ", count_, ", first = by_entry ? entry * blocks_of_entry : 0;");
+  out_.line("const lm_s64 blocks = by_entry ? blocks_of_entry : entry == 0 ? entries * blocks_of_entry : 0;");
+}
+
+std::string ColumnSums::place_of_entry(int a) const {
+  std::string place;
+  for (int d = 0; d < kernel_.entry_rank; ++d)
+    if (arg(a).strides[static_cast<size_t>(d)] != 0) place += join(" + x", d, " * s", a, "_", d);
+  return place;
 }
 
 // Every thread adds the partial sums of its place. Then the places are joined in their order: by the first thread of a column

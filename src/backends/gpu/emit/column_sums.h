@@ -18,10 +18,13 @@ class ColumnSums : private Part {
   void store();  // sums that were in registers
   // NAME_columns, after its signature.
   void emit_kernel();
+  std::string parameters() const;  // of that function, after the buffers
 
  private:
   bool is_wide() const;
   void join_places(const std::string& suffix);
+  void begin_entry(const std::string& groups);
+  std::string place_of_entry(int a) const;
 
   NodeList sums_;
   int count_;

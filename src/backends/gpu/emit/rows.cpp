@@ -49,7 +49,7 @@ void Rows::begin_columns_function() {
   const int group_size = tuning::kColumnLanes * schedule_.column_threads;
   const int resident = e_.wide ? 1 : std::max(1, tuning::kThreadsOfManyRegisters / group_size);
   out_.open("LM_KERNEL(", group_size, ", ", resident, ") ", e_.symbols.back(), "(", parameters,
-            "LM_BUFFER partials, const lm_s64 partials_offset, const lm_s64 blocks)");
+            "LM_BUFFER partials, const lm_s64 partials_offset, ", columns_.parameters(), ")");
 }
 
 void Rows::emit_threads() {
@@ -69,7 +69,10 @@ void Rows::for_rows(const std::string& place, bool sums_columns, const std::func
   out_.line("const lm_s64 block = ", place, ";");
   columns_.begin();
   out_.open("for (int r = 0; r < ", e_.order.column_rows, "; ++r)");
-  out_.line("const lm_s64 wanted = block * ", e_.order.column_rows, " + r;");
+  if (kernel_.entry_rank == 0)
+    out_.line("const lm_s64 wanted = block * ", e_.order.column_rows, " + r;");
+  else
+    out_.line("const lm_s64 wanted = of_block + r < of_entry ? entry + of_block + r : rows;");
   body();
   out_.close();
   if (schedule_.column_registers) columns_.store();

@@ -37,6 +37,49 @@ TEST(FusedKernels, ActivationGradientNormGradientAddIsOneKernel) {
   expect_one_kernel(expect_cpu_matches_reference(g.finish(), 64));
 }
 
+// The gradient of LayerNorm(x) * (1 + scale) + shift, with a scale and a shift per entry of the batch: sums over the rows of
+// each entry, and over all rows, in the walk over x and diff_dst that computes diff_src.
+Graph gradient_of_modulated_norm(DataType dtype, const Dims& rows, int64_t width, int64_t entry_axis, bool sums_all) {
+  GraphBuilder g;
+  const DataType stats = statistics_type(dtype);
+  Dims shape = rows, condition(rows.size() + 1, 1);
+  shape.push_back(width);
+  condition.back() = width;
+  condition[static_cast<size_t>(entry_axis)] = rows[static_cast<size_t>(entry_axis)];
+  std::vector<int64_t> others, all;
+  for (int64_t axis = 0; axis < static_cast<int64_t>(rows.size()); ++axis) {
+    all.push_back(axis);
+    if (axis != entry_axis) others.push_back(axis);
+  }
+  const auto x = g.input(dtype, shape), dy = g.input(dtype, shape), normed = g.input(dtype, shape);
+  const auto diff = g.op(OpKind::Multiply, {dy, g.input(dtype, condition)});
+  g.multi(OpKind::LayerNormBackward, {x, diff, g.input(stats, rows), g.input(stats, rows)}, {{"use_affine", false}}, {dtype});
+  const auto slope = g.op(OpKind::Multiply, {dy, normed});
+  g.op(OpKind::ReduceSum, {slope}, {{"axes", others}, {"keep_dims", true}});
+  g.op(OpKind::ReduceSum, {dy}, {{"axes", others}});
+  if (sums_all) g.op(OpKind::ReduceSum, {diff}, {{"axes", all}});
+  return g.finish();
+}
+
+TEST(FusedKernels, SumsOverTheRowsOfEachEntryAreOneKernelWithTheNorm) {
+  for (const DataType dtype : {f32, bf16, f64}) {
+    for (const Dims& rows : {Dims{3, 64}, Dims{3, 130}, Dims{5, 7}, Dims{2, 3, 70}})
+      expect_one_kernel(expect_cpu_matches_reference(gradient_of_modulated_norm(dtype, rows, 96, 0, rows[1] == 130), 256));
+  }
+}
+
+// Rows with the entry as their last dim, and rows of a thousand elements that threads share.
+TEST(FusedKernels, EntriesOfColumnSumsAreAnyOuterDim) {
+  expect_one_kernel(expect_cpu_matches_reference(gradient_of_modulated_norm(f32, {70, 3}, 40, 1, true), 256));
+  expect_one_kernel(expect_cpu_matches_reference(gradient_of_modulated_norm(f32, {4, 70, 3}, 40, 1, true), 256));
+  expect_one_kernel(expect_cpu_matches_reference(gradient_of_modulated_norm(f32, {3, 5}, 20000, 0, true), 256));
+}
+
+TEST(FusedKernels, EntriesWithoutRowsHaveSumsOfZero) {
+  expect_one_kernel(expect_cpu_matches_reference(gradient_of_modulated_norm(f32, {3, 0}, 40, 0, true)));
+  expect_one_kernel(expect_cpu_matches_reference(gradient_of_modulated_norm(f32, {0, 3}, 40, 0, true)));
+}
+
 // Values shared by all rows are precomputed, here along rows of two dims.
 TEST(FusedKernels, SharedValuesOfRowsOfSeveralDims) {
   for (const DataType dtype : {f32, f64}) {
@@ -122,7 +165,8 @@ TEST(FusedKernels, GroupNormBackwardTakesTwoWalks) {
         const Attributes attributes{
             {"groups", int64_t{3}}, {"data_format", format}, {"use_stats", use_stats}, {"epsilon", 0.1F}};
         g.multi(OpKind::GroupNormBackward, inputs, attributes, {dtype, weights, weights});
-        EXPECT_EQ(expect_cpu_matches_reference(g.finish(), 64).kernels_per_partition, std::vector<size_t>{2});
+        const size_t walks = shape.size() == 2 ? 1 : 2;
+        EXPECT_EQ(expect_cpu_matches_reference(g.finish(), 64).kernels_per_partition, std::vector<size_t>{walks});
       }
     }
   }
