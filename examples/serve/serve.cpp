@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <graph/lamina_runtime.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -86,7 +87,8 @@ void run(Batcher& batcher, const httplib::Request& request, httplib::Response& r
   response.set_content(std::move(output), "application/octet-stream");
 }
 
-void configure(httplib::Server& server, Batcher& batcher, const Options& options) {
+// `ends`: whether the server ends. It waits until clients close their connections, so it asks them to.
+void configure(httplib::Server& server, Batcher& batcher, const Options& options, const std::atomic<bool>& ends) {
   const auto threads = static_cast<size_t>(options.connections);
   server.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };  // a connection occupies a thread
   server.set_keep_alive_max_count(1000000);
@@ -99,6 +101,9 @@ void configure(httplib::Server& server, Batcher& batcher, const Options& options
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
   server.Post("/run", [&](const httplib::Request& request, httplib::Response& response) { run(batcher, request, response); });
+  server.set_post_routing_handler([&](const httplib::Request&, httplib::Response& response) {
+    if (ends) response.set_header("Connection", "close");
+  });
   server.Get("/stats", [&](const httplib::Request&, httplib::Response& response) {
     const Batcher::Counts counts = batcher.counts();
     response.set_content(
@@ -122,14 +127,16 @@ int main(int, char** arguments) {
     const lamina::runtime::model model(options.model);
     Batcher batcher(model, std::chrono::microseconds(options.wait));
     httplib::Server server;
-    configure(server, batcher, options);
+    std::atomic<bool> ends = false;
+    configure(server, batcher, options, ends);
     const int port = options.port == 0                                ? server.bind_to_any_port("127.0.0.1")
                      : server.bind_to_port("127.0.0.1", options.port) ? options.port
                                                                       : -1;
     if (port < 0) throw std::runtime_error("port " + std::to_string(options.port) + " is not free");
-    std::thread ending([endings, &server] {
+    std::thread ending([endings, &server, &ends] {
       int signal = 0;
       sigwait(&endings, &signal);
+      ends = true;
       server.stop();
     });
     std::printf("%s for %s on http://127.0.0.1:%d\n", options.model.c_str(), model.isa().c_str(), port);
