@@ -15,11 +15,14 @@ class PrimitiveLibrary : public LibraryCapabilities {
  public:
   // How a step is used.
   struct Use {
-    int threads = 1;                   // at most; determines the size of scratch
-    bool in_a_tile = false;            // of a tiled step: uses only the thread that runs the tile
-    bool packs_weights = false;        // packs weights ahead, if the step gains by that
-    bool reads_packed_once = false;    // packed weights would be read by one execution only
-    const Compiled* like = nullptr;    // uses the same packed weights as this step
+    int threads = 1;                 // at most; determines the size of scratch
+    bool in_a_tile = false;          // of a tiled step: uses only the thread that runs the tile
+    bool packs_weights = false;      // packs weights ahead, if the step gains by that
+    bool reads_packed_once = false;  // packed weights would be read by one execution only
+    const Compiled* like = nullptr;  // uses the same packed weights as this step
+    // Replaces each element of the result by a function of it. The step may compute it before it stores the element, and says
+    // so.
+    const kernel::Kernel* following = nullptr;
     const Machine* machine = nullptr;  // it may not be this one, if code is exported; null: this machine
   };
   // Returns null if another library must run this step, because of its shapes or layouts. Throws Error.

@@ -91,6 +91,13 @@ bool is_read_by_followed_step(const std::vector<PlanStep>& steps, size_t s, cons
   return false;
 }
 
+bool changes_in_place(const LibraryStep& step, const KernelStep& kernel) {
+  if (!kernel.follows_parts || kernel.args.size() != 2 || step.outputs.size() != 1) return false;
+  const Binding& result = step.args[step.inputs.size()];
+  return std::all_of(kernel.args.begin(), kernel.args.end(),
+                     [&](const Binding& arg) { return is_in_block(arg, result) && arg.bytes == result.bytes; });
+}
+
 void mark_following_kernels(std::vector<PlanStep>& steps) {
   for (size_t s = 1; s < steps.size(); ++s) {
     const auto* const library = std::get_if<LibraryStep>(&steps[s - 1]);

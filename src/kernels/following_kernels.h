@@ -16,6 +16,9 @@ void move_kernels_ahead(std::vector<PlanStep>& steps, ArenaBuilder& arena);
 // result: elementwise ops after a convolution or a product.
 void mark_following_kernels(std::vector<PlanStep>& steps);
 
+// Whether the kernel replaces each element of the step's result by a function of this element alone.
+bool changes_in_place(const LibraryStep& step, const KernelStep& kernel);
+
 // A kernel that follows parts writes while the library step before it still reads its inputs: its results are live from that
 // step on.
 void keep_results_apart(const std::vector<PlanStep>& steps, ArenaBuilder& arena);

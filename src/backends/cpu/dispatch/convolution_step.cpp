@@ -19,14 +19,15 @@ int64_t places_of(const ConvolutionProgram& c) {
 }  // namespace
 
 ConvolutionStep::ConvolutionStep(ConvolutionProgram program, std::unique_ptr<const WindowRows> rows,
-                                 std::unique_ptr<const ProductDispatch> product, std::string name)
+                                 std::unique_ptr<const ProductDispatch> product, std::string name, bool has_following)
     : c_(std::move(program)),
       rows_(std::move(rows)),
       product_(std::move(product)),
       places_(places_of(c_)),
       matrix_bytes_(c_.copies_weights ? c_.groups * places_ * c_.inner_terms.extent * c_.columns * c_.weight_bytes : 0),
       copy_(c_.weight_bytes, c_.weight_bytes, {}),
-      name_(std::move(name)) {}
+      name_(std::move(name)),
+      has_following_(has_following) {}
 
 void ConvolutionStep::pack(std::span<void* const> args, void* packed, void* scratch, const Executor& executor) const {
   product_->pack(matrix(args[c_.right], scratch, executor), packed, executor);

@@ -23,13 +23,14 @@ class ConvolutionStep final : public Primitive {
  public:
   // `rows`: null if left is read in place; those of `product`.
   ConvolutionStep(ConvolutionProgram program, std::unique_ptr<const WindowRows> rows,
-                  std::unique_ptr<const ProductDispatch> product, std::string name);
+                  std::unique_ptr<const ProductDispatch> product, std::string name, bool has_following = false);
   // Of a step with this number of args.
   static std::unique_ptr<const ConvolutionStep> read(ProgramReader& from, size_t args);
 
   const ProductDispatch& product() const { return *product_; }
 
   const std::string& name() const override { return name_; }
+  bool has_following() const override { return has_following_; }
   size_t scratch_bytes() const override { return aligned(product_->scratch_bytes()) + static_cast<size_t>(matrix_bytes_); }
   size_t packed_bytes() const override { return product_->packed_bytes(); }
   void pack(std::span<void* const> args, void* packed, void* scratch, const Executor& executor) const override;
@@ -54,6 +55,7 @@ class ConvolutionStep final : public Primitive {
   const int64_t matrix_bytes_;  // of the weights of all groups, if they are copied
   const MatrixCopy copy_;
   const std::string name_;
+  const bool has_following_;  // in its code
 };
 
 }  // namespace lamina::cpu

@@ -28,8 +28,13 @@ class Window {
 
 }  // namespace
 
-LineStep::LineStep(LineProgram program, std::vector<LineCode> code, std::string name)
-    : c_(std::move(program)), code_(std::move(code)), name_(std::move(name)), lines_(c_.images.extent), lines_of_window_(1) {
+LineStep::LineStep(LineProgram program, std::vector<LineCode> code, std::string name, bool has_following)
+    : c_(std::move(program)),
+      code_(std::move(code)),
+      name_(std::move(name)),
+      has_following_(has_following),
+      lines_(c_.images.extent),
+      lines_of_window_(1) {
   for (size_t a = 0; a + 1 < c_.axes.size(); ++a) lines_ *= c_.axes[a].rows, lines_of_window_ *= c_.axes[a].terms;
   weights_row_ = parts(c_.columns.extent, c_.lanes) * c_.lanes * c_.element_bytes;
   weights_bytes_ = aligned(static_cast<size_t>(lines_of_window_ * c_.axes.back().terms * c_.inner_terms.extent * weights_row_));

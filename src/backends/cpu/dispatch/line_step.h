@@ -26,11 +26,12 @@ struct LineCode {
 
 class LineStep final : public Primitive {
  public:
-  LineStep(LineProgram program, std::vector<LineCode> code, std::string name);
+  LineStep(LineProgram program, std::vector<LineCode> code, std::string name, bool has_following = false);
   // Of a step with this number of args.
   static std::unique_ptr<const LineStep> read(ProgramReader& from, size_t args);
 
   const std::string& name() const override { return name_; }
+  bool has_following() const override { return has_following_; }
   size_t scratch_bytes() const override { return c_.are_packed_ahead ? 0 : weights_bytes_; }
   size_t packed_bytes() const override { return c_.are_packed_ahead ? weights_bytes_ : 0; }
   void pack(std::span<void* const> args, void* packed, void* scratch, const Executor& executor) const override;
@@ -61,6 +62,7 @@ class LineStep final : public Primitive {
   const LineProgram c_;
   const std::vector<LineCode> code_;
   const std::string name_;
+  const bool has_following_;  // in its code
   int64_t lines_ = 0, lines_of_window_ = 0;
   int64_t weights_row_ = 0;  // bytes between the terms of packed weights
   size_t weights_bytes_ = 0;

@@ -40,6 +40,9 @@ class Primitive {
     run(args, scratch, executor);
   }
 
+  // Whether it computes PrimitiveUse::following.
+  virtual bool has_following() const { return false; }
+
   // The size of weights (input 1) after `pack`. It is greater than 0 if the primitive was compiled for packed weights, which
   // run then gets instead. `args`: the step's, of which only the weights and the operands that dequantise them are read.
   virtual size_t packed_bytes() const { return 0; }

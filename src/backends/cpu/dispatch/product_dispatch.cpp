@@ -456,7 +456,8 @@ void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel
                                .dst_tile = next_rows,
                                .first_group = first_group(panel),
                                .ahead = unit.count * panel.to_next_k,
-                               .ahead_k = std::min<int64_t>(panel.to_next_k / unit.part.tiles, kLine)};
+                               .ahead_k = std::min<int64_t>(panel.to_next_k / unit.part.tiles, kLine),
+                               .ends = unit.first_k + unit.count == program_.k ? 1 : 0};
   const auto function = code_of(panel.columns).tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
   function(rows.src, panel.weights, sums.at, added, part, &strides, unit.first_k == 0 ? 0 : 1);
 }

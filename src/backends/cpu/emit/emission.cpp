@@ -6,6 +6,7 @@
 
 #include "backends/cpu/emit/nibbles.h"
 #include "backends/cpu/targets/isa/target_hooks.h"
+#include "backends/cpu/vector/simple_map.h"
 
 namespace lamina::cpu {
 
@@ -127,27 +128,8 @@ llvm::Value* Emission::fma(llvm::Value* x, llvm::Value* y, llvm::Value* z) {
   return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
 }
 
-// This saves a comparison and avoids a bug of LLVM 19, which replaces "x is NaN or |x| > 0" by "x > 0 or NaN".
-static bool is_a_number(llvm::Value* y) {
-  const auto* const constant = llvm::dyn_cast<llvm::Constant>(y);
-  if (constant == nullptr) return false;
-  const llvm::Constant* const scalar = y->getType()->isVectorTy() ? constant->getSplatValue() : constant;
-  const auto* const number = llvm::dyn_cast_or_null<llvm::ConstantFP>(scalar);
-  return number != nullptr && !number->isNaN();
-}
-
-// A NaN operand is returned. If both operands are zeros, the second is returned.
-llvm::Value* Emission::maximum(llvm::Value* x, llvm::Value* y) {
-  if (is_a_number(y)) return b.CreateSelect(b.CreateFCmpUGT(x, y), x, y);
-  llvm::Value* const larger = b.CreateSelect(b.CreateFCmpOGT(x, y), x, y);
-  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, larger);
-}
-
-llvm::Value* Emission::minimum(llvm::Value* x, llvm::Value* y) {
-  if (is_a_number(y)) return b.CreateSelect(b.CreateFCmpULT(x, y), x, y);
-  llvm::Value* const smaller = b.CreateSelect(b.CreateFCmpOLT(x, y), x, y);
-  return b.CreateSelect(b.CreateFCmpUNO(x, x), x, smaller);
-}
+llvm::Value* Emission::maximum(llvm::Value* x, llvm::Value* y) { return emit_maximum(b, x, y); }
+llvm::Value* Emission::minimum(llvm::Value* x, llvm::Value* y) { return emit_minimum(b, x, y); }
 
 llvm::Value* Emission::side_by_side(llvm::Value* x, llvm::Value* y) {
   std::vector<int> lanes(2 * llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());

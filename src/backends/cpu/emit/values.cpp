@@ -5,6 +5,7 @@
 
 #include "backends/cpu/vector/convert.h"
 #include "backends/cpu/vector/philox.h"
+#include "backends/cpu/vector/simple_map.h"
 
 namespace lamina::cpu {
 
@@ -225,27 +226,24 @@ llvm::Value* Values::map_value(const Node& n, ValueList operands) {
   const auto compared = [&](Predicate of_signed, Predicate of_unsigned) {
     return b_.CreateICmp(is_signed ? of_signed : of_unsigned, a, b);
   };
+  if (!integer && is_simple_map(n.op)) return emit_simple_map(b_, n.op, operands);
   switch (n.op) {
-    case MapOp::add: return integer ? b_.CreateAdd(a, b) : b_.CreateFAdd(a, b);
-    case MapOp::subtract: return integer ? b_.CreateSub(a, b) : b_.CreateFSub(a, b);
-    case MapOp::multiply: return integer ? b_.CreateMul(a, b) : b_.CreateFMul(a, b);
+    case MapOp::add: return b_.CreateAdd(a, b);
+    case MapOp::subtract: return b_.CreateSub(a, b);
+    case MapOp::multiply: return b_.CreateMul(a, b);
     case MapOp::divide: return integer ? integer_quotient(b_, a, b, is_signed) : b_.CreateFDiv(a, b);
-    case MapOp::maximum:
-      return integer ? b_.CreateSelect(compared(Predicate::ICMP_SGT, Predicate::ICMP_UGT), a, b) : e_.maximum(a, b);
-    case MapOp::minimum:
-      return integer ? b_.CreateSelect(compared(Predicate::ICMP_SLT, Predicate::ICMP_ULT), a, b) : e_.minimum(a, b);
+    case MapOp::maximum: return b_.CreateSelect(compared(Predicate::ICMP_SGT, Predicate::ICMP_UGT), a, b);
+    case MapOp::minimum: return b_.CreateSelect(compared(Predicate::ICMP_SLT, Predicate::ICMP_ULT), a, b);
     case MapOp::bit_and: return b_.CreateAnd(a, b);
     case MapOp::bit_or: return b_.CreateOr(a, b);
     case MapOp::bit_xor: return b_.CreateXor(a, b);
     case MapOp::shift_left:
     case MapOp::shift_right: return shifted(b_, n.op, a, b, is_signed);
-    case MapOp::negate: return integer ? b_.CreateNeg(a) : b_.CreateFNeg(a);
-    case MapOp::absolute: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a);
+    case MapOp::negate: return b_.CreateNeg(a);
     case MapOp::square_root: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a);
     case MapOp::exp:
       if (is_below_its_maximum(kernel_, n.operands[0])) return emit_exp_of_at_most_zero(b_, a, e_.target);
       return emit_function(b_, n.op, operands, n.value, e_.target);
-    case MapOp::fma: return e_.fma(a, b, operands[2]);
     case MapOp::equal: return integer ? b_.CreateICmpEQ(a, b) : b_.CreateFCmpOEQ(a, b);
     case MapOp::less: return integer ? compared(Predicate::ICMP_SLT, Predicate::ICMP_ULT) : b_.CreateFCmpOLT(a, b);
     case MapOp::less_equal: return integer ? compared(Predicate::ICMP_SLE, Predicate::ICMP_ULE) : b_.CreateFCmpOLE(a, b);

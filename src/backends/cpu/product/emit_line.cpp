@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/cpu/product/emit_result_map.h"
 #include "backends/cpu/product/product_function.h"
 #include "interface/status.h"
 
@@ -125,10 +126,11 @@ class LineEmitter {
       const auto pixel = static_cast<int64_t>(i) / tile_.vectors;
       const auto v = static_cast<int>(i % static_cast<size_t>(tile_.vectors));
       llvm::Value* const at = f_.at(f_.at(dst, f_.b.CreateMul(dst_pixel_, f_.i64(pixel))), vector_bytes(v));
+      llvm::Value* const result = emit_result_map(f_.b, tile_.map, results[i]);
       if (is_whole(v))
-        f_.store(results[i], at);
+        f_.store(result, at);
       else
-        f_.store_first(tile_.last_lanes, results[i], at);
+        f_.store_first(tile_.last_lanes, result, at);
     }
   }
 
@@ -159,7 +161,7 @@ std::string describe(const LineTile& tile) {
   return join("line tile of ", tile.pixels, " pixels, ", tile.terms, " terms, ", tile.channels, tile.is_shared ? " shared" : "",
               " channels and ", tile.vectors, " vectors of ", tile.vector_bits, " bits, ", kernel::name_of(tile.type),
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
-              outside.empty() ? "" : join(", outside", outside));
+              outside.empty() ? "" : join(", outside", outside), describe(tile.map));
 }
 
 }  // namespace lamina::cpu

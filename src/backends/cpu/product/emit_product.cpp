@@ -39,7 +39,7 @@ class TileEmitter {
   void emit_one() {
     Values state = f_.first_sums();
     prefetch_sums(f_.at(f_.dst, f_.stride(5)), f_.stride(3));
-    f_.store_sums(tile_.has_pointers ? by_pointers(std::move(state)) : by_strides(std::move(state)));
+    f_.store_sums(tile_.has_pointers ? by_pointers(std::move(state)) : by_strides(std::move(state)), tile_.map);
   }
 
   void prefetch_sums(llvm::Value* dst, llvm::Value* dst_row) {
@@ -177,7 +177,8 @@ std::string describe(const ProductTile& tile) {
               tile.multiplies_pairs ? ", in pairs" : "", tile.along_k ? ", weights along k" : "",
               tile.bytes_ahead == 0 ? "" : join(", prefetches ", tile.bytes_ahead, " bytes ahead"),
               tile.prefetches_next ? ", prefetches the next weights" : "", tile.has_pointers ? ", rows by pointers" : "",
-              tile.groups.columns == 0 ? "" : join(", groups of ", tile.groups.columns, ", ", tile.groups.step, " apart"));
+              tile.groups.columns == 0 ? "" : join(", groups of ", tile.groups.columns, ", ", tile.groups.step, " apart"),
+              describe(tile.map));
 }
 
 }  // namespace lamina::cpu

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/product/result_map.h"
 #include "kernels/kernel_ir.h"
 
 namespace lamina::cpu {
@@ -20,6 +21,7 @@ struct LineTile {
   bool is_shared = false;  // all columns of dst multiply the same elements of src; else each its own channel
   // For each pixel, and then for each term: whether it is inside of the image. Else a 0 is multiplied.
   std::vector<bool> inside = {};
+  ResultMap map = {};
 
   bool is_inside(int pixel, int term) const { return inside[static_cast<size_t>(pixel * terms + term)]; }
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "backends/cpu/product/result_map.h"
 #include "backends/cpu/program/product_calls.h"
 #include "interface/data_type.h"
 #include "kernels/kernel_ir.h"
@@ -34,6 +35,7 @@ struct ProductTile {
   // `src` is a list of pointers: to each row, for the first part of k, then for the next ones. `count` is that of a part.
   bool has_pointers = false;
   ColumnGroups groups = {};  // with pointers: those to the entries of the first group of dst
+  ResultMap map = {};        // of the last block of k
 };
 
 std::string describe(const ProductTile& tile);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/llvm/headers.h"
+#include "backends/cpu/product/emit_result_map.h"
 #include "backends/cpu/targets/isa/target_hooks.h"
 #include "backends/cpu/targets/target.h"
 #include "backends/cpu/vector/convert.h"
@@ -203,17 +204,26 @@ class TileFunction : public ProductFunction {
         b.CreateICmpNE(arg(6), i64(0)), [&] { return loaded(dst, stride(3)); },
         [&] { return Values(sums(), llvm::Constant::getNullValue(vector)); });
   }
-  // Adds the bias if there is one. `state` begins with the sums.
-  void store_sums(const Values& state) {
+  // Adds the bias if there is one. `state` begins with the sums. `map`: of the last block of k.
+  void store_sums(const Values& state, const ResultMap& map = {}) {
     if (scalar->isIntegerTy()) return store_all(state);
-    store_all(either(
+    const Values results = either(
         b.CreateICmpNE(arg(3), llvm::ConstantPointerNull::get(b.getPtrTy())),
         [&] {
           Values added = loaded(arg(3), stride(4));
           for (size_t i = 0; i < sums(); ++i) added[i] = b.CreateFAdd(state[i], added[i]);
           return added;
         },
-        [&] { return Values(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(sums())); }));
+        [&] { return Values(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(sums())); });
+    if (map.is_empty()) return store_all(results);
+    store_all(either(
+        b.CreateICmpNE(stride(13), i64(0)),
+        [&] {
+          Values mapped;
+          for (llvm::Value* const result : results) mapped.push_back(emit_result_map(b, map, result));
+          return mapped;
+        },
+        [&] { return results; }));
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "backends/cpu/run/tiled_runner.h"
 #include "interface/per_thread.h"
 #include "interface/status.h"
+#include "kernels/following_kernels.h"
 #include "kernels/step_work.h"
 
 namespace lamina::cpu {
@@ -40,6 +41,13 @@ std::vector<IndexCheck> checks_of(const kernel::KernelStep& step) {
   return checks;
 }
 
+// The kernel after a library step that may be a part of it; null: there is none.
+const kernel::KernelStep* changing_kernel(const kernel::Plan& plan, size_t step) {
+  const auto* const library = std::get_if<kernel::LibraryStep>(&plan.steps[step]);
+  const auto* const next = step + 1 < plan.steps.size() ? std::get_if<kernel::KernelStep>(&plan.steps[step + 1]) : nullptr;
+  return library != nullptr && next != nullptr && kernel::changes_in_place(*library, *next) ? next : nullptr;
+}
+
 static_assert(std::is_same_v<std::variant_alternative_t<static_cast<size_t>(StepWork::Kind::library), kernel::PlanStep>,
                              kernel::LibraryStep>,
               "the kinds of steps are in the order of kernel::PlanStep");
@@ -52,7 +60,8 @@ PlanRunner::PlanRunner(const kernel::Plan& plan, const StepCompiler& compiler, c
     constant_inputs_.push_back(tile == nullptr && input.property == PropertyType::constant);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     if (tile == nullptr) report_compile_progress(i, plan.steps.size());
-    add(plan.steps[i], compiler, tile);
+    const bool takes_next = add(plan.steps[i], compiler, tile, tile == nullptr ? changing_kernel(plan, i) : nullptr);
+    if (takes_next) ++i;
   }
   if (tile == nullptr) report_compile_progress(plan.steps.size(), plan.steps.size());
   while (!constant_blocks_.empty()) end_block({kernel::Binding::Source::arena, constant_blocks_.begin()->first});
@@ -87,15 +96,18 @@ void PlanRunner::end_block(const kernel::Binding& binding) {
   constant_blocks_.erase(binding.index);
 }
 
-void PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile) {
+bool PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile,
+                     const kernel::KernelStep* next) {
   const size_t first_text = texts_.size();
+  bool takes_next = false;
   if (const auto* generated = std::get_if<kernel::KernelStep>(&step))
     add_kernel(*generated, compiler);
   else if (const auto* library_step = std::get_if<kernel::LibraryStep>(&step))
-    add_library_step(*library_step, compiler, tile);
+    takes_next = add_library_step(*library_step, compiler, tile, next);
   else
     add_tiled_step(std::get<kernel::TiledStep>(step), compiler);
   work_.push_back(work_of(step, first_text));
+  return takes_next;
 }
 
 StepWork PlanRunner::work_of(const kernel::PlanStep& step, size_t first_text) const {
@@ -160,7 +172,8 @@ void PlanRunner::add_tiled_step(const kernel::TiledStep& step, const StepCompile
   steps_.push_back({std::move(dispatch), step.args});
 }
 
-void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile) {
+bool PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile,
+                                  const kernel::KernelStep* next) {
   LAMINA_CHECK(compiler.library != nullptr, "a library step on a backend without a library");
   std::vector<kernel::Binding> args = step.args;
   PrimitiveUse use{.threads = tile == nullptr ? compiler.machine.cores : 1, .in_a_tile = tile != nullptr};
@@ -168,6 +181,7 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
       args.size() > 1 && step.inputs.size() > 1 && is_constant_or_copy(args[1]) && has_constant_operands_of_weights(step);
   if (has_constant_weights) use.packs_weights = true;
   use.machine = &compiler.machine;
+  if (next != nullptr) use.following = &next->kernel;
   if (tile != nullptr && tile->packed_inputs.contains(step.op.id)) {
     const TileUse::PackedInput& packed = tile->packed_inputs.at(step.op.id);
     use.packs_weights = true;
@@ -180,6 +194,8 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
   if (compiler.machine.keeps_objects) require_exportable(step, *primitive);
   memory_.step_bytes = std::max(memory_.step_bytes, aligned(primitive->scratch_bytes()));
   texts_.push_back({primitive->name(), primitive->name() + ": a step of the primitive library\n"});
+  const bool takes_next = primitive->has_following();
+  if (takes_next) texts_.push_back({next->kernel.name, kernel::print(next->kernel) + "in the step before\n"});
   const size_t kept = has_constant_weights ? primitive->packed_bytes() : 0;
   const int constant = kept > 0 ? new_constant(args[1], kept) : -1;
   const size_t outputs_end = step.inputs.size() + step.outputs.size();
@@ -189,6 +205,7 @@ void PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
   }
   for (size_t a = step.inputs.size(); a < outputs_end; ++a) end_block(args[a]);
   steps_.push_back({std::move(primitive), std::move(args), constant});
+  return takes_next;
 }
 
 bool PlanRunner::has_constant_operands_of_weights(const kernel::LibraryStep& step) const {

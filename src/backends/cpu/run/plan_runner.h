@@ -65,9 +65,11 @@ class PlanRunner {
     std::vector<size_t> packed = {};
   };
 
-  void add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile);
+  // `next`: null, or a kernel that the step may compute, too. Returns whether it does.
+  bool add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile, const kernel::KernelStep* next);
   StepWork work_of(const kernel::PlanStep& step, size_t first_text) const;
-  void add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile);
+  bool add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile,
+                        const kernel::KernelStep* next);
   void add_kernel(const kernel::KernelStep& step, const StepCompiler& compiler);
   void add_tiled_step(const kernel::TiledStep& step, const StepCompiler& compiler);
   bool is_constant(const kernel::Binding& binding) const;

@@ -123,6 +123,39 @@ TEST(FollowingKernels, HaveTheBitsOfWholeStepsAfterProducts) {
   }
 }
 
+size_t count_of_steps(const kernel::Plan& plan) {
+  return cpu_backend().compile(std::make_shared<const kernel::Plan>(plan))->info().steps.size();
+}
+
+// convolution ── Clamp ── convolution, with constant weights: one tap, over several blocks of k, or with strides; of each
+// channel by itself; of few channels.
+TEST(FollowingKernels, AreComputedByAConvolutionWhoseResultTheyReplace) {
+  const Dims one{1, 1}, none{0, 0};
+  for (const ConvolutionCase& c :
+       {ConvolutionCase{
+            .src_channels = 40, .dst_channels = 72, .space = {28, 27}, .kernel = one, .pads_begin = none, .pads_end = none},
+        ConvolutionCase{
+            .src_channels = 2700, .dst_channels = 88, .space = {7, 7}, .kernel = one, .pads_begin = none, .pads_end = none},
+        ConvolutionCase{.src_channels = 128, .dst_channels = 136, .space = {13, 14}, .strides = {2, 2}},
+        ConvolutionCase{.src_channels = 56, .dst_channels = 56, .groups = 56, .space = {14, 15}},
+        ConvolutionCase{.src_channels = 3, .dst_channels = 40, .space = {30, 31}, .strides = {2, 2}}}) {
+    for (const bool has_bias : {false, true}) {
+      SCOPED_TRACE(join(c.src_channels, " to ", c.dst_channels, " channels, ", c.groups, " groups", has_bias ? ", bias" : ""));
+      GraphBuilder g;
+      const uint64_t bias = has_bias ? g.input(f32, {c.dst_channels}) : kNoTensor;
+      const uint64_t made =
+          g.op(OpKind::Convolution, {g.input(f32, src_shape(c)), g.constant(f32, weights_shape(c)), bias}, attributes_of(c));
+      const uint64_t clamped = g.op(OpKind::Clamp, {made}, {{"min", -0.25F}, {"max", 0.5F}});
+      const ConvolutionCase next{
+          .src_channels = c.dst_channels, .dst_channels = 8, .kernel = one, .pads_begin = none, .pads_end = none};
+      g.op(OpKind::Convolution, {clamped, g.constant(f32, weights_shape(next))}, attributes_of(next));
+      const Graph graph = g.finish();
+      expect_same_bits(graph, 1);
+      EXPECT_EQ(count_of_steps(plan_of(with_strides(graph))), 2U);
+    }
+  }
+}
+
 // Kernels that read other elements of the result, or its channels in another place, wait for all of it.
 TEST(FollowingKernels, WaitForTheWholeResultOtherwise) {
   GraphBuilder reduced;

@@ -315,10 +315,14 @@ std::unique_ptr<const Primitive> generated_convolution(const WindowedContraction
        .makes_rows = !in_place,
        .part = part_of(form.window, form.groups)});
   auto rows = in_place ? nullptr : rows_of(form.window, form.groups, form.product.matrices.m, machine, schedule.vector_bits);
-  auto product = std::make_unique<const ProductRunner>(form.product, machine, schedule, use.threads,
-                                                       ProductWeights{.are_packed_ahead = is_packed}, rows.get());
+  const ProductWeights weights{.are_packed_ahead = is_packed};
+  const ResultMap map = use.following != nullptr && may_map_results(form.product, weights)
+                            ? result_map_of(*use.following, contraction.sum_type())
+                            : ResultMap{};
+  auto product = std::make_unique<const ProductRunner>(form.product, machine, schedule, use.threads, weights, rows.get(), map);
   std::string name = join("convolution, ", describe(schedule), is_packed ? ", weights packed" : "");
-  return std::make_unique<const ConvolutionStep>(program_of(form.window), std::move(rows), std::move(product), std::move(name));
+  return std::make_unique<const ConvolutionStep>(program_of(form.window), std::move(rows), std::move(product), std::move(name),
+                                                 !map.is_empty());
 }
 
 std::vector<LibraryOp> fast_convolution_ops() { return ops_with(fast_convolution, nullptr); }

@@ -56,8 +56,9 @@ std::vector<bool> inside_of(const Axis& axis, int64_t first, int64_t pixels) {
 
 class Compiler {
  public:
-  Compiler(const WindowedContraction& c, bool is_depthwise, const Machine& machine, int threads)
+  Compiler(const WindowedContraction& c, bool is_depthwise, const Machine& machine, int threads, ResultMap map)
       : c_(c),
+        map_(std::move(map)),
         is_depthwise_(is_depthwise),
         machine_(machine),
         lanes_(lanes_of(machine, c.left.dtype)),
@@ -146,7 +147,8 @@ class Compiler {
                   .terms = static_cast<int>(axis.terms),
                   .channels = static_cast<int>(c_.inner_terms.extent),
                   .is_shared = !is_depthwise_,
-                  .inside = inside_of(axis, first, pixels)};
+                  .inside = inside_of(axis, first, pixels),
+                  .map = map_};
     const auto found = std::find_if(kinds_.begin(), kinds_.end(), [&](const LineTile& kind) {
       return kind.pixels == tile.pixels && kind.inside == tile.inside;
     });
@@ -183,6 +185,7 @@ class Compiler {
   }
 
   const WindowedContraction& c_;
+  const ResultMap map_;
   const bool is_depthwise_;
   const Machine& machine_;
   int64_t lanes_, vectors_ = 1, lines_, line_block_ = 1, column_block_ = 1;
@@ -196,9 +199,12 @@ class Compiler {
 std::unique_ptr<const Primitive> line_convolution(const WindowedContraction& c, bool is_depthwise, bool is_matrix,
                                                   const Machine& machine, const PrimitiveUse& use) {
   if (!has_layout(c, is_depthwise)) return nullptr;
-  const Compiler compiler(c, is_depthwise, machine, use.threads);
+  ResultMap map;
+  if (use.following != nullptr) map = result_map_of(*use.following, c.sum_type());
+  const Compiler compiler(c, is_depthwise, machine, use.threads, map);
   const bool is_packed = use.like != nullptr ? use.like->packed_bytes() > 0 : use.packs_weights && !use.reads_packed_once;
-  return std::make_unique<const LineStep>(compiler.program(is_matrix, is_packed), compiler.code(), compiler.name());
+  return std::make_unique<const LineStep>(compiler.program(is_matrix, is_packed), compiler.code(), compiler.name(),
+                                          !map.is_empty());
 }
 
 }  // namespace lamina::cpu

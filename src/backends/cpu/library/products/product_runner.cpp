@@ -78,13 +78,14 @@ MatrixCopy copy_of_integers(DataType from, int32_t zero_point, const Machine& ma
 class ProductRunner::Compiler {
  public:
   Compiler(const Contraction& contraction, const Machine& machine, const ProductSchedule& schedule, int threads,
-           const ProductWeights& weights, const RowSource* rows)
+           const ProductWeights& weights, const RowSource* rows, const ResultMap& map)
       : contraction_(contraction),
         stack_(contraction.matrices),
         machine_(machine),
         schedule_(schedule),
         weights_(weights),
         rows_(rows),
+        map_(map),
         program_(program_of(contraction, machine, schedule, threads, weights)) {
     check_types();
   }
@@ -162,6 +163,7 @@ class ProductRunner::Compiler {
   const ProductSchedule& schedule_;
   const ProductWeights& weights_;
   const RowSource* rows_;
+  const ResultMap& map_;
   const ProductProgram program_;
 };
 
@@ -178,6 +180,7 @@ void ProductRunner::Compiler::check_types() const {
   LAMINA_CHECK(!finds_rows() || schedule_.k_block % rows_->part() == 0, kernel::print(contraction_));
   LAMINA_CHECK(stack_.dst.dtype == sums || !contraction_.adds, kernel::print(contraction_));
   LAMINA_CHECK(weights_.source == nullptr || schedule_.copies_panels, kernel::print(contraction_));
+  LAMINA_CHECK(map_.is_empty() || may_map_results(contraction_, weights_), kernel::print(contraction_));
 }
 
 // The copy is none if the matrix is contiguous along neither axis.
@@ -223,7 +226,8 @@ CompiledCode ProductRunner::Compiler::tile_of(int64_t rows, int64_t columns, int
                               .prefetches_next = schedule_.prefetches_next,
                               .along_k = transposes() && last_lanes == 0,
                               .has_pointers = finds_rows(),
-                              .groups = groups()};
+                              .groups = groups(),
+                              .map = map_};
   return compile_code(weights_.tile == nullptr ? source_of(of_floats) : weights_.tile(of_floats), machine_);
 }
 
@@ -241,7 +245,12 @@ ProductRunner::ProductRunner(const Compiler& compiler, const ProductSchedule& sc
     : ProductDispatch(compiler.program(), compiler.code(), weights.source, rows), schedule_(schedule) {}
 
 ProductRunner::ProductRunner(const kernel::Contraction& contraction, const Machine& machine, const ProductSchedule& schedule,
-                             int threads, const ProductWeights& weights, const RowSource* rows)
-    : ProductRunner(Compiler(contraction, machine, schedule, threads, weights, rows), schedule, weights, rows) {}
+                             int threads, const ProductWeights& weights, const RowSource* rows, const ResultMap& map)
+    : ProductRunner(Compiler(contraction, machine, schedule, threads, weights, rows, map), schedule, weights, rows) {}
+
+bool may_map_results(const Contraction& c, const ProductWeights& weights) {
+  return weights.are_packed_ahead && weights.source == nullptr && weights.tile == nullptr && !c.adds && !c.integers &&
+         c.matrices.dst.column_stride == 1 && c.matrices.dst.dtype == storage_of(c.sum_type());
+}
 
 }  // namespace lamina::cpu

@@ -25,14 +25,17 @@ struct ProductWeights {
   int64_t packed_k = 0, packed_n = 0;
 };
 
+// Whether register tiles may map results: they write dst.
+bool may_map_results(const kernel::Contraction& contraction, const ProductWeights& weights);
+
 class ProductRunner : public ProductDispatch {
  public:
   // Compiles for `machine`, or gets the code from the cache. Factors, bias and dst have the type of the sums or, if that is not
   // f64, f32 or 16 bits; or the factors are of integers. The schedule is legal. `threads`: at most.
   // `rows`: in place of a matrix src, whose batch strides are then 0; it must outlive the runner. The schedule copies rows, or
-  // its k_block consists of whole parts.
+  // its k_block consists of whole parts. `map`: only if may_map_results.
   ProductRunner(const kernel::Contraction& contraction, const Machine& machine, const ProductSchedule& schedule, int threads,
-                const ProductWeights& weights = {}, const RowSource* rows = nullptr);
+                const ProductWeights& weights = {}, const RowSource* rows = nullptr, const ResultMap& map = {});
 
   const ProductSchedule& schedule() const { return schedule_; }
 
