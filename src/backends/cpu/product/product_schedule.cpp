@@ -242,7 +242,8 @@ void choose_prefetches(const Contraction& c, const Machine& machine, const Produ
   const int64_t tiles = parts_of(std::min(s.row_block, c.matrices.m), s.rows);
   s.prefetches_next = use.packs_ahead && !is_converted && tiles >= parts_of(panel_columns(c, s) * element_bytes, kLine);
   if (!s.prefetches_next || c.adds) return;
-  const int64_t most = std::min(s.k_block, entries_of_panel(c, machine, s)), part = std::max<int64_t>(use.part, 1);
+  const int64_t most = std::min(s.k_block, entries_of_panel(c, machine, s));
+  const int64_t part = use.makes_rows ? std::max<int64_t>(use.part, 1) : 1;
   s.k_block = even_block(c.elements_of_k() / part, std::max<int64_t>(most / part, 1), 1) * part;
 }
 
