@@ -1,6 +1,7 @@
 #include "backends/cpu/dispatch/matrix_copy.h"
 
 #include <cstring>
+#include <utility>
 
 #include "backends/cpu/program/product_calls.h"
 
@@ -8,8 +9,14 @@ namespace lamina::cpu {
 
 namespace {
 
+// Where rows of `from` are closer than its columns (a transposed matrix), each of its cache lines is read once: for all rows.
 template <typename Word>
 void copy_words(const char* from, Steps from_steps, char* to, Steps to_steps, int64_t rows, int64_t columns) {
+  if (rows > 1 && from_steps.row < from_steps.column) {
+    std::swap(from_steps.row, from_steps.column);
+    std::swap(to_steps.row, to_steps.column);
+    std::swap(rows, columns);
+  }
   for (int64_t row = 0; row < rows; ++row) {
     const char* source = from + row * from_steps.row;
     char* target = to + row * to_steps.row;

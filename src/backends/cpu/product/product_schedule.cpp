@@ -50,6 +50,9 @@ bool converts_rows(const Contraction& c) {
   return bytes_of(c.matrices.src.dtype, 1) != bytes_of_sum(c);
 }
 
+// Whether copies of rows take their elements one by one, which is slow: weights are copied by vectors.
+bool gathers_rows(const Contraction& c, const ProductSchedule& s) { return s.copies_rows && c.matrices.src.column_stride != 1; }
+
 std::vector<bool> row_copies(const Contraction& c) {
   return converts_rows(c) ? candidates::only(true) : candidates::may_be(true);
 }
@@ -221,7 +224,7 @@ void choose_blocks(const Contraction& c, const Machine& machine, const ProductUs
   s.column_block = c.matrices.n;
   s.row_block = c.matrices.m;
   const bool keeps = keeps_rows(c, machine, use);
-  share(c, use.threads, keeps && c.matrices.m > c.matrices.n, s);
+  share(c, use.threads, (keeps && c.matrices.m > c.matrices.n) || gathers_rows(c, s), s);
   if (keeps) keep_rows(c, machine, c.elements_of_k() * bytes_of_sum(c), s);
 }
 

@@ -298,6 +298,16 @@ TEST_P(ProductBits, ByRulesAreOfLegalSchedules) {
 }
 
 // A machine of another architecture gets code too, which this one cannot run.
+// The gradient of weights in 16 bits: rows that are contiguous along m are copied element by element, so a unit has all
+// columns.
+TEST_P(ProductBits, CopyRowsThatAreTransposedForFewUnits) {
+  const Contraction c = contraction_of(3072, 256, 768, DataType::bf16, {.src_along_k = false});
+  const ProductSchedule schedule = cpu::choose_product_schedule(c, machine_, {.threads = 2});
+  EXPECT_TRUE(schedule.copies_rows);
+  EXPECT_GE(schedule.column_block, c.matrices.n);
+  EXPECT_LT(schedule.row_block, c.matrices.m) << "threads share rows";
+}
+
 TEST(ProductCode, IsGeneratedForEveryMachine) {
   for (const DescribedMachine& described : machines_of_all_architectures()) {
     if (!described.machine.instructions.architecture->hooks->initialize()) continue;
