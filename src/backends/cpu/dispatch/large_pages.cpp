@@ -44,11 +44,11 @@ std::shared_ptr<void> LargePages::allocate(size_t bytes) {
     return block;
   }
   if (chunk_ == nullptr || used_ + bytes > chunk_bytes_) {
+    if (chunk_ != nullptr) prefer_large_pages(chunk_.get(), chunk_bytes_);
     const size_t chunk_bytes = rounded(std::max(bytes, total_ / kShareOfBlocks), kLargePage);
     chunk_ = aligned_memory(chunk_bytes, kLargePage);
     chunk_bytes_ = chunk_bytes;
     used_ = 0;
-    prefer_large_pages(chunk_.get(), chunk_bytes);
   }
   std::shared_ptr<void> block(chunk_, chunk_.get() + used_);
   used_ += bytes;
