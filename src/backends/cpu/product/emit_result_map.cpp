@@ -1,10 +1,11 @@
 #include "backends/cpu/product/emit_result_map.h"
 
 #include <algorithm>
-#include <ios>
-#include <sstream>
+#include <string>
+#include <vector>
 
 #include "backends/cpu/vector/simple_map.h"
+#include "interface/status.h"
 
 namespace lamina::cpu {
 
@@ -24,15 +25,15 @@ ResultMap result_map_of(const kernel::Kernel& kernel, kernel::Type type) {
 }
 
 std::string describe(const ResultMap& map) {
-  std::ostringstream text;
+  std::string text;
   for (const Node& node : map.nodes) {
-    text << (text.tellp() == 0 ? ", then " : "; ") << static_cast<int>(node.kind);
-    if (node.kind == NodeKind::constant) text << ' ' << std::hexfloat << node.value << std::defaultfloat;
-    if (node.kind == NodeKind::map) text << ' ' << kernel::name_of(node.op);
+    text += join(text.empty() ? ", then " : "; ", static_cast<int>(node.kind));
+    if (node.kind == NodeKind::constant) text += join(" ", node.value);
+    if (node.kind == NodeKind::map) text += join(" ", kernel::name_of(node.op));
     for (const kernel::NodeIndex operand : node.operands)
-      if (operand >= 0) text << " %" << operand;
+      if (operand >= 0) text += join(" %", operand);
   }
-  return text.str();
+  return text;
 }
 
 llvm::Value* emit_result_map(llvm::IRBuilder<>& b, const ResultMap& map, llvm::Value* element) {
