@@ -50,6 +50,7 @@ KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel
     arg_bytes_.push_back(bytes_of(arg.dtype, last + 1));
     if (arg.column) ++columns_;
   }
+  entries_ = kernel_.entry_count();
   column_words_ = words_of_columns();
   rows_aligned_ = rows_are_aligned();
   const Assumptions usual{rows_aligned_, true};
@@ -81,17 +82,17 @@ bool KernelRunner::rows_are_aligned() const {
   return true;
 }
 
-int64_t KernelRunner::column_blocks() const { return kernel_.entry_count() * blocks_of_entry(); }
+int64_t KernelRunner::column_blocks() const { return entries_ * blocks_of_entry(); }
 
 int64_t KernelRunner::blocks_of_entry() const {
   if (order_.column_rows == 0 || rows_ == 0) return 0;
-  return (rows_ / kernel_.entry_count() + order_.column_rows - 1) / order_.column_rows;
+  return (rows_ / entries_ + order_.column_rows - 1) / order_.column_rows;
 }
 
 // The words of the launch that adds partial sums, and how many times its groups for all columns run.
 std::vector<int64_t> KernelRunner::words_of_columns() const {
   if (kernel_.entry_rank == 0) return {column_blocks()};
-  std::vector<int64_t> words{blocks_of_entry(), kernel_.entry_count()};
+  std::vector<int64_t> words{blocks_of_entry(), entries_};
   const auto entries = static_cast<size_t>(kernel_.entry_rank);
   words.insert(words.end(), kernel_.extents.begin(), kernel_.extents.begin() + kernel_.entry_rank);
   for (const kernel::Arg& arg : kernel_.args) {
@@ -167,7 +168,7 @@ void KernelRunner::run(void* stream, std::span<const BufferView> buffers, Buffer
     if (kernel_.args[a].column) views.push_back(buffers[a]);
   }
   views.push_back(partials);
-  const int64_t groups = groups_for(row_size_, kColumnLanes) * columns_ * kernel_.entry_count();
+  const int64_t groups = groups_for(row_size_, kColumnLanes) * columns_ * entries_;
   if (groups == 0) return;
   module->launch(stream, source_.symbols.size() - 1, groups_for(groups, 1), kColumnLanes * schedule_.column_threads, views,
                  column_words_);

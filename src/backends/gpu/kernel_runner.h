@@ -59,6 +59,7 @@ class KernelRunner final : public StepRunner {
   Schedule schedule_;
   DeviceLimits limits_;
   int64_t rows_ = 0, row_size_ = 0, columns_ = 0;
+  int64_t entries_ = 1;  // of column sums
   bool rows_aligned_ = false;
   std::vector<int64_t> column_words_, words_;
   std::vector<int64_t> arg_bytes_;  // from an arg's first element to one past its last
