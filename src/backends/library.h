@@ -20,8 +20,8 @@ class PrimitiveLibrary : public LibraryCapabilities {
     bool packs_weights = false;      // packs weights ahead, if the step gains by that
     bool reads_packed_once = false;  // packed weights would be read by one execution only
     const Compiled* like = nullptr;  // uses the same packed weights as this step
-    // Replaces each element of the result by a function of it. The step may compute it before it stores the element, and says
-    // so.
+    // Replaces each element of the result by a function of it. The step may do that before it stores the element, and then says
+    // that it does.
     const kernel::Kernel* following = nullptr;
     const Machine* machine = nullptr;  // it may not be this one, if code is exported; null: this machine
   };

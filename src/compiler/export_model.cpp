@@ -237,7 +237,7 @@ std::vector<uint64_t> ids_of(const std::vector<ExportOptions::Port>& ports) {
 // which takes as long.
 class WeightsMember {
  public:
-  WeightsMember(const ExportedWeights& weights)
+  explicit WeightsMember(const ExportedWeights& weights)
       : header_(safetensors_header(weights.tensors(), kAlignment)), parts_(weights.parts(header_)) {
     digest_ = std::async([this] { return digest_of(std::span(parts_).subspan(1)); });
     checksum_ = std::async([this] { return crc32(parts_); });

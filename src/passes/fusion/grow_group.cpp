@@ -7,6 +7,7 @@
 #include "interface/op_schema.h"
 #include "interface/status.h"
 #include "passes/fusion/common_refinement.h"
+#include "passes/fusion/cut_dims.h"
 
 namespace lamina {
 namespace {
@@ -19,35 +20,12 @@ constexpr int kMaxMadeAgain = 8;
 
 size_t at(int index) { return static_cast<size_t>(index); }
 
-Dims extents_of(const AxisRun& run, const Dims& extents) {
-  return {extents.begin() + run.first, extents.begin() + run.first + run.count};
-}
-
 bool was_cut(const std::vector<int>& pieces) {
   return std::any_of(pieces.begin(), pieces.end(), [](int count) { return count != 1; });
 }
 
-// Replaces iteration dim `dim` by `count` dims in a map.
-void cut_in_map(DimMap& map, int dim, int count) {
-  for (AxisRun& run : map) {
-    if (run.count == 0) continue;
-    if (run.first > dim)
-      run.first += count - 1;
-    else if (run.first + run.count > dim)
-      run.count += count - 1;
-  }
-}
-
-void cut_in_view(IterationView& view, int dim, int count) {
-  for (auto* maps : {&view.inputs, &view.outputs})
-    for (DimMap& map : *maps) cut_in_map(map, dim, count);
-}
-
-void cut_in_extents(Dims& extents, std::vector<bool>& inner, int dim, const Dims& pieces) {
-  const bool is_inner = inner[at(dim)];
-  extents.erase(extents.begin() + dim);
-  extents.insert(extents.begin() + dim, pieces.begin(), pieces.end());
-  inner.insert(inner.begin() + dim, pieces.size() - 1, is_inner);
+Dims extents_of(const AxisRun& run, const Dims& extents) {
+  return {extents.begin() + run.first, extents.begin() + run.first + run.count};
 }
 
 bool transposes(const Op& op) { return schema_of(op.kind).nest == LoopNest::transposed; }

@@ -3,9 +3,8 @@
 // An op joins if its iteration dims can be identified with the group's through the values that they share, such that
 //   - a value computed inside is read through the map through which it is written (dims may have to be split),
 //   - the inner dims of both agree,
-//   - values that leave the group vary along every outer dim, or are column outputs: sums over the outer dims, or over those
-//   that
-//     no other column output of the group keeps,
+//   - values that leave the group vary along every outer dim, or are column outputs: sums over all outer dims, or over all
+//     but some, which are the same dims for each of them,
 //   - the contracted graph keeps an order.
 // A value that does not leave may be recomputed for each pass of the outer dims, which is cheaper than a round trip to
 // memory.

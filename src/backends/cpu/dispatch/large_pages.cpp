@@ -24,8 +24,8 @@ std::shared_ptr<char> aligned_memory(size_t bytes, size_t alignment) {
   return {static_cast<char*>(::operator new(bytes, aligned)), [aligned](char* memory) { ::operator delete(memory, aligned); }};
 }
 
-}  // namespace
-
+// Asks the system for large pages where `memory` has whole ones. For memory that was written before, it makes them in the
+// background; else the first write of each waits for one, which takes up to milliseconds where memory is fragmented.
 void prefer_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   const auto at = reinterpret_cast<uintptr_t>(memory);
@@ -34,6 +34,8 @@ void prefer_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] size_t b
   if (first < end) static_cast<void>(madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE));
 #endif
 }
+
+}  // namespace
 
 std::shared_ptr<void> LargePages::allocate(size_t bytes) {
   bytes = rounded(std::max<size_t>(bytes, 1), kLine);

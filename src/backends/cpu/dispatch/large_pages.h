@@ -11,10 +11,6 @@ namespace lamina::cpu {
 
 inline constexpr size_t kLargePage = size_t{2} << 20;
 
-// Asks the system for large pages where `memory` has whole ones. For memory that was written before, it makes them in the
-// background; else the first write of each waits for one, which takes up to milliseconds where memory is fragmented.
-void prefer_large_pages(void* memory, size_t bytes);
-
 // Blocks of memory that are close to each other and so share large pages, as soon as they are one page together. The system is
 // asked for these pages when the next ones are allocated, because the blocks have been written then. Thread-safe.
 class LargePages {
