@@ -7,12 +7,16 @@
 //     --smoke     small sizes, once, as a test
 //     --part I/N  every N-th row from row I on. Several processes compile in parallel for LAMINA_CACHE_DIR, before one measures
 //
-// A row of the table, in Markdown: the time of a call in each tile, in us; that of the chosen tile is marked by *.
+// A row of the table, in Markdown: the time of a call in each tile, in us; that of the chosen tile is marked by *. Products
+// whose sums are divided among work-groups have a row per length of a segment, the chosen one marked by *, with the time of the
+// second function alone; the tiles' times include it.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -21,6 +25,7 @@
 #include "backends/gpu/emit/emit_convolution.h"
 #include "backends/gpu/emit/emit_matmul.h"
 #include "backends/gpu/schedule/tuning.h"
+#include "backends/gpu/step_runner.h"
 #include "interface/data_type.h"
 #include "interface/status.h"
 #include "support/convolution_graphs.h"
@@ -47,20 +52,20 @@ class Bench {
     return tile.local_bytes() <= limits.local_bytes && (!tile.by_four_warps || limits.multiplies_by_four_warps);
   }
 
-  void product(DataType dtype, int64_t m, int64_t n, int64_t k) {
+  // `is_gradient`: of weights, src is dense along the rows.
+  void product(DataType dtype, int64_t m, int64_t n, int64_t k, bool is_gradient = false) {
     kernel::MatmulStack stack{.m = m, .n = n, .k = k};
-    stack.src = {m, k, k, 1, {}, dtype}, stack.weights = {k, n, n, 1, {}, dtype}, stack.dst = {m, n, n, 1, {}, dtype};
+    stack.src = {m, k, is_gradient ? 1 : k, is_gradient ? m : 1, {}, dtype}, stack.weights = {k, n, n, 1, {}, dtype},
+    stack.dst = {m, n, n, 1, {}, dtype};
     const std::vector<gpu::BufferView> views = {random(dtype, m * k), random(dtype, k * n), random(dtype, m * n)};
     const gpu::MatmulForm chosen = choose_form(stack, device_.limits(), device_.language());
-    const auto time = [&](const gpu::MatmulForm& form) {
-      const int64_t tiles = parts(m, form.rows()) * parts(n, form.columns());
-      cell(form.rows(), form.columns(), form.group_size(), form == chosen, emit_matmul(form, device_.language()), tiles, views,
-           gpu::words_of(stack));
-    };
-    std::printf("| %s | %lldx%lldx%lld |", std::string(name_of(dtype)).c_str(), static_cast<long long>(m),
-                static_cast<long long>(n), static_cast<long long>(k));
-    for (gpu::MatmulForm& form : forms(chosen)) time(form);
-    std::printf("\n");
+    for (const int64_t segment : segments(chosen.segment_terms, k)) {
+      gpu::MatmulForm in_segments = chosen;
+      in_segments.segment_terms = segment;
+      std::printf("| %s | %lldx%lldx%lld%s |", std::string(name_of(dtype)).c_str(), static_cast<long long>(m),
+                  static_cast<long long>(n), static_cast<long long>(k), in_words(segment, in_segments == chosen).c_str());
+      cells(stack, in_segments, chosen, views);
+    }
     release();
   }
 
@@ -74,22 +79,76 @@ class Bench {
       views.push_back(random(tensor->dtype, of_port.byte_size() / bytes_of(tensor->dtype, 1)));
     }
     const gpu::ConvolutionForm chosen = choose_form(c, device_.limits(), device_.language());
-    std::printf("| %s %s%s | %lldx%lldx%lld, %s |", std::string(name_of(of.dtype)).c_str(),
-                std::string(name_of(of.kind)).c_str(), of.channels_last ? " NXC" : " NCX",
-                static_cast<long long>(c.row_count()), static_cast<long long>(c.columns.extent),
-                static_cast<long long>(c.term_count()), kernel::print(c).c_str());
-    for (gpu::ConvolutionForm& form : forms(chosen)) {
-      int64_t groups = 1;
-      for (const int64_t factor : groups_of(c, form)) groups *= factor;
-      cell(form.rows(), form.columns(), form.group_size(), form.matrix_tile == chosen.matrix_tile,
-           emit_convolution(c, form, device_.language()), groups, views, {c.outer_rows.extent, c.outer_terms.extent});
+    for (const int64_t segment : segments(chosen.segment_terms, c.term_count())) {
+      gpu::ConvolutionForm in_segments = chosen;
+      in_segments.segment_terms = segment;
+      std::printf("| %s %s%s | %lldx%lldx%lld, %s%s |", std::string(name_of(of.dtype)).c_str(),
+                  std::string(name_of(of.kind)).c_str(), of.channels_last ? " NXC" : " NCX",
+                  static_cast<long long>(c.row_count()), static_cast<long long>(c.columns.extent),
+                  static_cast<long long>(c.term_count()), kernel::print(c).c_str(),
+                  in_words(segment, segment == chosen.segment_terms).c_str());
+      cells(c, in_segments, chosen, views);
     }
-    std::printf("\n");
     release();
   }
 
  private:
-  static int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
+  // Not divided, and the chosen length with others. All divided sums have one program per tile.
+  static std::vector<int64_t> segments(int64_t chosen, int64_t terms) {
+    std::vector<int64_t> all = {0};
+    for (const int64_t segment : {chosen * 4, chosen * 2, chosen, chosen / 2, chosen / 4})
+      if (segment > 0 && segment < terms && segment % gpu::tuning::kSegmentUnit == 0) all.push_back(segment);
+    return all;
+  }
+  static std::string in_words(int64_t segment, bool is_chosen) {
+    return segment == 0 ? "" : join(", segments of ", segment, is_chosen ? "*" : "");
+  }
+  static gpu::KernelSource source_of(const kernel::MatmulStack&, const gpu::MatmulForm& form, const gpu::Language& l) {
+    return emit_matmul(form, l);
+  }
+  static gpu::KernelSource source_of(const WindowedContraction& c, const gpu::ConvolutionForm& form, const gpu::Language& l) {
+    return emit_convolution(c, form, l);
+  }
+
+  template <typename Product, typename Form>
+  void cells(const Product& product, const Form& in_segments, const Form& chosen, std::vector<gpu::BufferView> views) {
+    const std::optional<gpu::Joining> joining = joining_of(product, in_segments);
+    if (joining) views.push_back(memory(joining->scratch_bytes));
+    bool is_first = true;
+    for (const Form& form : forms(in_segments)) {
+      int64_t groups = 1;
+      for (const int64_t factor : groups_of(product, form)) groups *= factor;
+      const auto module = device_.load(source_of(product, form, device_.language())).module;
+      const std::vector<int64_t> words = words_of(product, form);
+      const auto join = [&](void* stream) {
+        module->launch(stream, 1, gpu::groups_for(joining->items, joining->group_size), joining->group_size, views, words);
+      };
+      if (joining && is_first) std::printf(" joining %.1f |", 1e3 * milliseconds(join));
+      is_first = false;
+      const double time = milliseconds([&](void* stream) {
+        module->launch(stream, 0, groups, form.group_size(), views, words);
+        if (joining) join(stream);
+      });
+      const bool is_chosen = form.matrix_tile == chosen.matrix_tile && form.tile == chosen.tile;
+      std::printf(" %dx%d/%d %.1f%s |", form.rows(), form.columns(), form.group_size(), 1e3 * time, is_chosen ? "*" : "");
+      std::fflush(stdout);
+    }
+    std::printf("\n");
+  }
+
+  // Of a call, the least.
+  double milliseconds(const std::function<void(void* stream)>& call) {
+    const auto calls = [&](int count) {
+      return device_.time([&](void* stream) {
+        for (int i = 0; i < count; ++i) call(stream);
+      });
+    };
+    double least = calls(1);
+    if (smoke_) return least;
+    const int count = static_cast<int>(std::clamp(2 / std::max(calls(1), 1e-3), 1.0, 50.0));
+    for (int run = 0; run < 5; ++run) least = std::min(least, calls(count) / count);
+    return least;
+  }
 
   // The chosen form, and the same in the other tiles of its kind.
   template <typename Form>
@@ -120,23 +179,6 @@ class Bench {
     return all;
   }
 
-  void cell(int rows, int columns, int threads, bool is_chosen, const gpu::KernelSource& source, int64_t groups,
-            const std::vector<gpu::BufferView>& views, const std::vector<int64_t>& words) {
-    const auto module = device_.load(source).module;
-    const auto calls = [&](int count) {
-      return device_.time([&](void* stream) {
-        for (int call = 0; call < count; ++call) module->launch(stream, 0, groups, threads, views, words);
-      });
-    };
-    double least = calls(1);
-    if (!smoke_) {
-      const int count = static_cast<int>(std::clamp(2 / std::max(calls(1), 1e-3), 1.0, 50.0));
-      for (int run = 0; run < 5; ++run) least = std::min(least, calls(count) / count);
-    }
-    std::printf(" %dx%d/%d %.1f%s |", rows, columns, threads, 1e3 * least, is_chosen ? "*" : "");
-    std::fflush(stdout);
-  }
-
   gpu::BufferView random(DataType dtype, int64_t elements) {
     std::vector<char> values(static_cast<size_t>(bytes_of(dtype, std::min<int64_t>(elements, 1 << 20))));
     std::mt19937 random(1);
@@ -144,11 +186,12 @@ class Bench {
     for (int64_t i = 0; i < std::min<int64_t>(elements, 1 << 20); ++i)
       store_from_double(dtype, values.data(), i, around(random));
     const auto bytes = static_cast<size_t>(bytes_of(dtype, elements));
-    void* const memory = held_.emplace_back(device_.allocate(bytes));
+    const gpu::BufferView view = memory(bytes);
     for (size_t at = 0; at < bytes; at += values.size())
-      device_.copy_in(nullptr, memory, static_cast<int64_t>(at), values.data(), std::min(values.size(), bytes - at));
-    return {memory, 0};
+      device_.copy_in(nullptr, view.memory, static_cast<int64_t>(at), values.data(), std::min(values.size(), bytes - at));
+    return view;
   }
+  gpu::BufferView memory(size_t bytes) { return {held_.emplace_back(device_.allocate(bytes)), 0}; }
   void release() {
     for (void* const memory : held_) device_.release(memory);
     held_.clear();
@@ -183,6 +226,10 @@ std::vector<std::function<void(Bench&)>> rows_of_table(bool smoke) {
   for (const DataType dtype : {DataType::bf16, DataType::f32})
     for (const int64_t m : smoke ? Dims{1, 40} : Dims{4096, 2048, 1024, 512, 256, 128, 64, 16, 1})
       rows.emplace_back([=](Bench& bench) { bench.product(dtype, m, side, side); });
+  for (const auto& [m, n, k] : smoke ? std::vector<std::array<int64_t, 3>>{{64, 64, 16384}}
+                                     : std::vector<std::array<int64_t, 3>>{
+                                           {768, 768, 16384}, {256, 256, 65536}, {3072, 768, 32768}, {16384, 64, 16384}})
+    rows.emplace_back([=](Bench& bench) { bench.product(DataType::bf16, m, n, k, true); });
   const auto add = [&](ConvolutionCase c, OpKind kind, bool channels_last) {
     c.kind = kind, c.channels_last = channels_last;
     rows.emplace_back([=](Bench& bench) { bench.convolution(c); });
@@ -192,6 +239,7 @@ std::vector<std::function<void(Bench&)>> rows_of_table(bool smoke) {
     add(c, OpKind::Convolution, false);
     add(c, OpKind::ConvolutionBackwardData, true);
     add(c, OpKind::ConvolutionBackwardWeights, true);
+    add(c, OpKind::ConvolutionBackwardWeights, false);
   }
   return rows;
 }

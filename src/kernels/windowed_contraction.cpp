@@ -53,6 +53,7 @@ void take_weights(WindowedContraction& made, const ConvolutionPorts& ports) {
   const AxesInOrder &image = ports.image, &positions = ports.positions, &weights = ports.weights;
   const int64_t groups = ports.groups, rows = image.dims[1] / groups, columns = positions.dims[1] / groups;
   made.left = tensor(image), made.right = tensor(positions), made.dst = tensor(weights);
+  made.sums_samples = true;
   made.groups = {groups, rows * image.strides[1], columns * positions.strides[1], columns * weights.strides[0], 0};
   made.inner_rows = {rows, image.strides[1], 0, weights.strides[1], 0};
   made.outer_terms = {image.dims[0], image.strides[0], positions.strides[0], 0, 0};

@@ -38,6 +38,7 @@ struct WindowedContraction {
   // Rows are outer_rows, the axes' rows and inner_rows, the last of which varies fastest; terms likewise.
   Dim groups, outer_rows, inner_rows, columns, outer_terms, inner_terms;
   std::vector<Axis> axes;
+  bool sums_samples = false;      // samples are terms, else rows
   Tensor left, right, bias, dst;  // bias.dtype undef: there is none
   // Scales: one, or one per column of each group. The strides of the batch are not used.
   std::optional<IntegerFactors> integers = std::nullopt;

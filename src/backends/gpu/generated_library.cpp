@@ -35,12 +35,16 @@ const Module& ProgramRunner::module() const {
   return *loaded_.module;
 }
 
-void ProgramRunner::run(void* stream, std::span<const BufferView> buffers, BufferView) const {
+void ProgramRunner::run(void* stream, std::span<const BufferView> buffers, BufferView partials) const {
   if (groups_ == 0) return;
   auto& views = PerThread<ProgramRunner, std::vector<BufferView>>::get();  // only a thread's first call allocates
   views.clear();
   for (const size_t arg : program_.args) views.push_back(buffers[arg]);
+  if (program_.joining) views.push_back(partials);
   module().launch(stream, 0, groups_, program_.group_size, views, program_.words);
+  if (!program_.joining) return;
+  const auto& [items, group_size, bytes] = *program_.joining;
+  module().launch(stream, 1, groups_for(items, group_size), group_size, views, program_.words);
 }
 
 std::string GeneratedLibrary::why_unsupported(const Graph& graph, const Op& op) const {

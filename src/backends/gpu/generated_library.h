@@ -16,7 +16,7 @@ class ProgramRunner final : public StepRunner {
 
   void prepare() override { module(); }  // compiles, or gets the code from a cache
   void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const override;
-  size_t scratch_bytes() const override { return 0; }
+  size_t scratch_bytes() const override { return program_.joining ? program_.joining->scratch_bytes : 0; }
   const KernelSource& source() const override { return program_.source; }
   std::string schedule_name() const override { return program_.schedule; }
   std::string text() const override { return program_.text; }

@@ -92,6 +92,9 @@ TEST(GoldenSource, Convolution) {
   c = {.batch = 64, .src_channels = 64, .dst_channels = 64, .space = {32, 32}, .strides = {2, 1}, .dtype = DataType::bf16};
   expect_golden("convolution_bf16_matrix_instructions",
                 gpu::convolution_op().program(library_step_of(graph_of(c)), hopper, gpu::languages::cuda).source.body);
+  c.kind = OpKind::ConvolutionBackwardWeights;
+  expect_golden("convolution_bf16_gradient_in_segments",
+                gpu::convolution_op().program(library_step_of(graph_of(c)), hopper, gpu::languages::cuda).source.body);
 }
 
 // The host program may set any locale: run-time compilers must receive the same text.

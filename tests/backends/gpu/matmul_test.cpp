@@ -214,7 +214,7 @@ TEST(GpuMatmul, BitsDependOnNoTile) {
       const std::array<gpu::BufferView, 3> views = {{{a.handle, 0}, {b.handle, 0}, {c.handle, 0}}};
       const int64_t tiles =
           ((m + form.tile.rows() - 1) / form.tile.rows()) * ((n + form.tile.columns() - 1) / form.tile.columns());
-      module->launch(nullptr, 0, tiles, form.tile.group_size(), views, gpu::words_of(stack));
+      module->launch(nullptr, 0, tiles, form.tile.group_size(), views, gpu::words_of(stack, form));
       device->copy_out(nullptr, dst.data(), c.handle, 0, dst.size() * 4);
       if (first.empty()) first = dst;
       EXPECT_EQ(dst, first) << "side " << side << ", " << per_thread << " rows a thread";

@@ -8,6 +8,7 @@
 
 #include "backends/gpu/emit/emit_convolution.h"
 #include "backends/gpu/emulated_matrices.h"
+#include "backends/gpu/generated_library.h"
 #include "backends/gpu/gpu_check.h"
 #include "backends/gpu/schedule/tuning.h"
 #include "interface/data_type.h"
@@ -36,12 +37,12 @@ class MatrixConvolutions : public ::testing::Test {
     return data;
   }
 
-  std::vector<char> run(const WindowedContraction& c, const gpu::MatrixTile& tile, const std::vector<std::vector<char>>& inputs,
-                        size_t dst_bytes) {
+  std::vector<char> run(const WindowedContraction& c, const gpu::MatrixTile& tile, int64_t segment_terms,
+                        const std::vector<std::vector<char>>& inputs, size_t dst_bytes) {
     const gpu::Language& language = language_with_matrices(*device_);
     gpu::ConvolutionForm form = choose_form(c, device_->limits(), language);
     EXPECT_TRUE(form.matrix_tile.has_value());
-    form.matrix_tile = tile;
+    form.matrix_tile = tile, form.segment_terms = segment_terms;
     std::vector<std::unique_ptr<DeviceCopy>> copies;
     std::vector<gpu::BufferView> views;
     const auto add = [&](const std::vector<char>& data) {
@@ -52,17 +53,16 @@ class MatrixConvolutions : public ::testing::Test {
     if (c.has_bias()) add(inputs.at(c.bias.port));
     std::vector<char> dst(dst_bytes, static_cast<char>(-1));  // NaN
     add(dst);
-    int64_t groups = 1;
-    for (const int64_t factor : groups_of(c, form)) groups *= factor;
-    const std::vector<int64_t> words = {c.outer_rows.extent, c.outer_terms.extent};
-    device_->load(emit_convolution(c, form, language)).module->launch(nullptr, 0, groups, form.group_size(), views, words);
+    launch_program(*device_, emit_convolution(c, form, language), groups_of(c, form), form.group_size(), joining_of(c, form),
+                   views, words_of(c, form));
     device_->copy_out(nullptr, dst.data(), copies.back()->handle, 0, dst.size());
     return dst;
   }
 
-  void expect_right(const ConvolutionCase& of) {
+  void expect_right(const ConvolutionCase& of, int64_t segment_terms = 0) {
     SCOPED_TRACE(join(name_of(of.kind), of.channels_last ? " NXC" : " NCX", of.taps_first ? ", taps first, " : ", taps last, ",
-                      of.src_channels, " to ", of.dst_channels, " channels, ", name_of(of.dtype)));
+                      of.src_channels, " to ", of.dst_channels, " channels, ", name_of(of.dtype), ", segments of ",
+                      segment_terms));
     const kernel::LibraryStep step = library_step_of(graph_of(of));
     const WindowedContraction c = kernel::windowed_contraction_of(step);
     std::vector<std::vector<char>> inputs;
@@ -79,7 +79,7 @@ class MatrixConvolutions : public ::testing::Test {
       const gpu::MatrixTile& tile = gpu::tuning::kMatrixTiles.at(t);
       if (tile.by_four_warps && !has_instructions_of_four_warps(*device_)) continue;
       SCOPED_TRACE(join("tiles of ", tile.rows, " x ", tile.columns, tile.by_four_warps ? " by four warps" : ""));
-      const std::vector<char> got = run(c, tile, inputs, want.size());
+      const std::vector<char> got = run(c, tile, segment_terms, inputs, want.size());
       for (int64_t i = 0; i < static_cast<int64_t>(want.size() / 2); ++i) {
         const double expected = load_as_double(of.dtype, want.data(), i);
         ASSERT_NEAR(load_as_double(of.dtype, got.data(), i), expected, 0.005 + 0.008 * std::abs(expected)) << "element " << i;
@@ -136,6 +136,56 @@ TEST_F(MatrixConvolutions, OfOneTap) {
                     .channels_last = channels_last,
                     .has_bias = false,
                     .dtype = DataType::bf16});
+}
+
+TEST_F(MatrixConvolutions, DivideSumsOfGradientsOfWeights) {
+  for (const OpKind kind : {OpKind::ConvolutionBackwardWeights, OpKind::ConvTransposeBackwardWeights})
+    for (const bool channels_last : {true, false})
+      for (const int64_t channels : {16, 12})
+        expect_right({.kind = kind,
+                      .batch = 5,
+                      .src_channels = channels,
+                      .dst_channels = 24,
+                      .groups = channels == 16 ? 2 : 1,
+                      .strides = {1, 2},
+                      .channels_last = channels_last,
+                      .dtype = DataType::bf16},
+                     128);
+}
+
+// As a step of a plan, whose scratch memory has partial sums.
+TEST_F(MatrixConvolutions, RunGradientsOfWeightsInSegments) {
+  const kernel::LibraryStep step = library_step_of(graph_of({.kind = OpKind::ConvolutionBackwardWeights,
+                                                             .batch = 32,
+                                                             .src_channels = 8,
+                                                             .dst_channels = 8,
+                                                             .space = {9, 10},
+                                                             .dtype = DataType::bf16}));
+  const WindowedContraction c = kernel::windowed_contraction_of(step);
+  const gpu::LibraryProgram program = gpu::convolution_op().program(step, device_->limits(), language_with_matrices(*device_));
+  ASSERT_TRUE(program.joining.has_value());
+  const gpu::ProgramRunner runner(device_, program, "gradient");
+  std::vector<std::vector<char>> data;
+  for (const LogicalTensor& tensor : step.inputs)
+    data.push_back(tensor.is_empty_port() ? std::vector<char>(1) : random_values(tensor, static_cast<unsigned>(data.size())));
+  data.emplace_back(static_cast<size_t>(step.outputs[0].byte_size()));
+  std::vector<std::unique_ptr<DeviceCopy>> copies;
+  std::vector<gpu::BufferView> views;
+  for (const std::vector<char>& of_tensor : data) {
+    copies.push_back(std::make_unique<DeviceCopy>(*device_, of_tensor));
+    views.push_back({copies.back()->handle, 0});
+  }
+  constexpr int64_t kOffset = 256;
+  const DeviceCopy scratch(*device_, std::vector<char>(runner.scratch_bytes() + kOffset, static_cast<char>(-1)));
+  runner.run(nullptr, views, {scratch.handle, kOffset});
+  std::vector<char>& got = data.back();
+  std::vector<char> want(got.size());
+  device_->copy_out(nullptr, got.data(), views.back().memory, 0, got.size());
+  kernel::interpret(c, data.at(c.left.port).data(), data.at(c.right.port).data(), nullptr, want.data());
+  for (int64_t i = 0; i < static_cast<int64_t>(want.size() / 2); ++i) {
+    const double expected = load_as_double(DataType::bf16, want.data(), i);
+    ASSERT_NEAR(load_as_double(DataType::bf16, got.data(), i), expected, 0.01 + 0.008 * std::abs(expected)) << "element " << i;
+  }
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct Product {
   bool src_along_k = true, weights_along_columns = true;
   int64_t padding = 0;  // elements after each line of a factor
   DataType dtype = DataType::bf16;
+  int64_t segment_terms = 0;  // sums are divided
 };
 
 class MatrixProducts : public ::testing::Test {
@@ -52,18 +53,16 @@ class MatrixProducts : public ::testing::Test {
     return data;
   }
 
-  std::vector<float> run(const kernel::MatmulStack& stack, const gpu::MatrixTile& tile, const std::vector<char>& src,
-                         const std::vector<char>& weights) {
+  std::vector<float> run(const kernel::MatmulStack& stack, const gpu::MatrixTile& tile, int64_t segment_terms,
+                         const std::vector<char>& src, const std::vector<char>& weights) {
     const gpu::Language& language = language_with_matrices(*device_);
     gpu::MatmulForm form = gpu::choose_form(stack, device_->limits(), language);
     EXPECT_TRUE(form.matrix_tile.has_value());
-    form.matrix_tile = tile;
+    form.matrix_tile = tile, form.segment_terms = segment_terms;
     std::vector<char> dst(static_cast<size_t>(stack.m * stack.n) * 4, static_cast<char>(-1));  // NaN
     const DeviceCopy a(*device_, src), b(*device_, weights), c(*device_, dst);
-    const auto module = device_->load(emit_matmul(form, language)).module;
-    const std::array<gpu::BufferView, 3> views = {{{a.handle, 0}, {b.handle, 0}, {c.handle, 0}}};
-    const int64_t tiles = ((stack.m + tile.rows - 1) / tile.rows) * ((stack.n + tile.columns - 1) / tile.columns);
-    module->launch(nullptr, 0, tiles, tile.group_size(), views, gpu::words_of(stack));
+    launch_program(*device_, emit_matmul(form, language), groups_of(stack, form), tile.group_size(), joining_of(stack, form),
+                   {{a.handle, 0}, {b.handle, 0}, {c.handle, 0}}, words_of(stack, form));
     std::vector<float> result(static_cast<size_t>(stack.m * stack.n));
     device_->copy_out(nullptr, result.data(), c.handle, 0, result.size() * 4);
     return result;
@@ -87,7 +86,7 @@ class MatrixProducts : public ::testing::Test {
 
   void expect_right(const Product& p) {
     SCOPED_TRACE(join(p.m, " x ", p.n, " x ", p.k, ", ", p.padding, " between lines, ", p.src_along_k ? "" : "src along rows, ",
-                      p.weights_along_columns ? "" : "weights along k, ", name_of(p.dtype)));
+                      p.weights_along_columns ? "" : "weights along k, ", name_of(p.dtype), ", segments of ", p.segment_terms));
     const kernel::MatmulStack stack = stack_of(p);
     const std::vector<char> src = random_factor(p, p.m, p.k, 1), weights = random_factor(p, p.k, p.n, 2);
     const std::vector<double> want = expected(stack, src, weights);
@@ -95,7 +94,7 @@ class MatrixProducts : public ::testing::Test {
     for (const gpu::MatrixTile& tile : gpu::tuning::kMatrixTiles) {
       if (tile.by_four_warps && !has_instructions_of_four_warps(*device_)) continue;
       SCOPED_TRACE(join("tiles of ", tile.rows, " x ", tile.columns, tile.by_four_warps ? " by four warps" : ""));
-      const std::vector<float> got = run(stack, tile, src, weights);
+      const std::vector<float> got = run(stack, tile, p.segment_terms, src, weights);
       for (size_t i = 0; i < want.size(); ++i)
         ASSERT_NEAR(got[i], want[i], 4e-6 * static_cast<double>(p.k + 1)) << "element " << i;
       if (first.empty()) first = got;
@@ -130,6 +129,23 @@ TEST_F(MatrixProducts, TakeTilesThatAreNotFull) {
 TEST_F(MatrixProducts, TakeLongSums) {
   expect_right({.m = 20, .n = 40, .k = 1500});
   expect_right({.m = 20, .n = 40, .k = 1504, .src_along_k = false, .weights_along_columns = false});
+}
+
+TEST_F(MatrixProducts, DivideSums) {
+  for (const bool along : {true, false})
+    expect_right({.m = 72, .n = 90, .k = 300, .src_along_k = along, .weights_along_columns = !along, .segment_terms = 128});
+  expect_right({.m = 17, .n = 34, .k = 1000, .padding = 1, .segment_terms = 384});
+}
+
+// A row's bits do not depend on the other rows, so the segments do not either.
+TEST_F(MatrixProducts, DivideLongSumsOfFewColumnsForAnyNumberOfRows) {
+  const gpu::Language& language = language_with_matrices(*device_);
+  for (const int64_t rows : {1, 64, 5000}) {
+    const gpu::MatmulForm form = choose_form(stack_of({.m = rows, .n = 64, .k = 32768}), device_->limits(), language);
+    EXPECT_EQ(form.segment_terms, 8192);
+  }
+  EXPECT_EQ(choose_form(stack_of({.m = 1, .n = 4096, .k = 32768}), device_->limits(), language).segment_terms, 0);
+  EXPECT_EQ(choose_form(stack_of({.m = 1, .n = 64, .k = 16000}), device_->limits(), language).segment_terms, 0);
 }
 
 TEST(MatrixTiles, AreThoseOfTheLeastTime) {

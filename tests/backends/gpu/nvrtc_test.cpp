@@ -245,6 +245,12 @@ TEST(Nvrtc, TilesOfFourWarpsUseTheirInstructions) {
       ConvolutionForm of_convolution = choose_form(c, {}, languages::cuda);
       of_convolution.matrix_tile = tile;
       expect_products_of_four_warps(*nvrtc, emit_convolution(c, of_convolution, languages::cuda));
+      const kernel::WindowedContraction gradient = kernel::windowed_contraction_of(library_step_of(graph_of(
+          {.kind = OpKind::ConvolutionBackwardWeights, .batch = 64, .src_channels = 64, .dst_channels = 64, .dtype = f16})));
+      ConvolutionForm in_segments = choose_form(gradient, {}, languages::cuda);
+      EXPECT_NE(in_segments.segment_terms, 0);
+      in_segments.matrix_tile = tile;
+      expect_products_of_four_warps(*nvrtc, emit_convolution(gradient, in_segments, languages::cuda));
     }
   }
 }

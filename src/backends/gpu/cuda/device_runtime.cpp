@@ -88,7 +88,7 @@ class CudaModule final : public Module {
       const CUresult found = driver.module_function(&function, module_, symbol.c_str());
       if (found != 0) driver.unload_module(module_);
       check(driver, found, "cuModuleGetFunction", join(" of ", symbol));
-      if (local_bytes_ > kLocalBytes) allow_local_memory(function);
+      if (functions_.empty() && local_bytes_ > kLocalBytes) allow_local_memory(function);
       functions_.push_back(function);
     }
   }
@@ -113,7 +113,7 @@ class CudaModule final : public Module {
     const CurrentContext current(driver_, context_->get());
     check(driver_,
           driver_.launch_kernel(functions_.at(function), static_cast<unsigned>(groups), 1, 1, static_cast<unsigned>(group_size),
-                                1, 1, local_bytes_, context_->stream(stream), pointers.data(), nullptr),
+                                1, 1, function == 0 ? local_bytes_ : 0, context_->stream(stream), pointers.data(), nullptr),
           "cuLaunchKernel");
   }
 

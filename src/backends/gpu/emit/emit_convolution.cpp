@@ -4,9 +4,10 @@
 #include <cstdlib>
 
 #include "backends/gpu/emit/c_types.h"
-#include "backends/gpu/emit/library_program.h"
+#include "backends/gpu/emit/divided_sums.h"
 #include "backends/gpu/emit/program_text.h"
 #include "backends/gpu/emit/window_factors.h"
+#include "backends/gpu/schedule/product_segments.h"
 #include "backends/gpu/schedule/tuning.h"
 #include "interface/status.h"
 
@@ -52,14 +53,17 @@ class ConvolutionEmitter {
       : c_(contraction), form_(form), language_(language), symbol_(std::move(symbol)), window_(c_, out_) {}
 
   std::string emit() {
-    emit_signature();
+    emit_signature(symbol_, form_.group_size(), form_.resident_groups());
     if (form_.by_element)
       emit_by_element();
+    else if (is_divided())
+      emit_segments();
     else if (form_.matrix_tile)
       emit_by_matrix_instructions();
     else
       emit_by_threads();
     out_.close();
+    if (is_divided()) emit_joining();
     return out_.str();
   }
 
@@ -78,11 +82,36 @@ class ConvolutionEmitter {
   void emit_by_matrix_instructions() {
     MatrixTileText tile(*form_.matrix_tile, c_.left.dtype, language_, out_);
     emit_group(tile.place("row_count", column_count()));
-    tile.sum("term_count", WindowedLeft(c_, left_along_terms()), WindowedRight(c_, right_along_terms()));
+    emit_sum(tile, {"", "term_count"});
     const auto column_of_dst = [](const std::string& column) { return join("((lm_ix)first_column + ", column, ")"); };
     tile.store({c_.dst.dtype, join(c_.columns.dst), [&] { window_.split("entry", "(lm_ix)first_row + row", true); },
                 [&](const std::string& column) { return join("dst + (", place_of(column_of_dst(column)), ")"); },
                 [&](const std::string& sum, const std::string& column) { return value_of(sum, column_of_dst(column)); }});
+  }
+
+  void emit_sum(MatrixTileText& tile, const TermRange& terms) {
+    tile.sum(terms, WindowedLeft(c_, left_along_terms()), WindowedRight(c_, right_along_terms()));
+  }
+
+  bool is_divided() const { return form_.segment_terms != 0; }
+  DividedSums divided_sums() const { return {"row_count", column_count(), join(c_.groups.extent), "term_count"}; }
+  void emit_segments() {
+    MatrixTileText tile(*form_.matrix_tile, c_.left.dtype, language_, out_);
+    const DividedSums divided = divided_sums();
+    out_.line("const lm_s64 group = ", divided.emit_segment(out_, tile.place("row_count", column_count())), ";");
+    emit_factors();
+    emit_sum(tile, DividedSums::range());
+    tile.store(divided.part());
+  }
+  void emit_joining() {
+    emit_signature(joining_symbol(symbol_), kJoiningThreads, kJoiningResident);
+    divided_sums().emit_joining(out_, [&] {
+      out_.line("const lm_s64 group = product;");
+      emit_results();
+      window_.split("entry", "(lm_ix)first_row", true);
+      emit_store("(lm_ix)first_column", "sum");
+    });
+    out_.close();
   }
 
   // A thread per element of dst. Neighbouring threads have neighbouring channels if these are closer to each other than rows.
@@ -112,11 +141,12 @@ class ConvolutionEmitter {
     return count;
   }
 
-  void emit_signature() {
+  void emit_signature(const std::string& symbol, int threads, int resident) {
     std::string parameters;
     for (int t = 0; t < (c_.has_bias() ? 4 : 3); ++t) parameters += join("LM_BUFFER b", t, ", const lm_s64 o", t, ", ");
-    out_.open("LM_KERNEL(", form_.group_size(), ", ", form_.resident_groups(), ") ", symbol_, "(", parameters,
-              "const lm_s64 outer_rows, const lm_s64 outer_terms)");
+    if (is_divided()) parameters += DividedSums::buffer();
+    out_.open("LM_KERNEL(", threads, ", ", resident, ") ", symbol, "(", parameters,
+              "const lm_s64 outer_rows, const lm_s64 outer_terms", is_divided() ? DividedSums::words() : "", ")");
     out_.line("const lm_s64 row_count = outer_rows * ", inner_count(true), ", term_count = outer_terms * ", inner_count(false),
               ";");
   }
@@ -127,9 +157,15 @@ class ConvolutionEmitter {
   }
 
   void emit_pointers() {
-    size_t number = 0;
-    emit_pointer("from_left", c_.left.dtype, c_.groups.left, number++);
-    emit_pointer("from_right", c_.right.dtype, c_.groups.right, number++);
+    emit_factors();
+    emit_results();
+  }
+  void emit_factors() {
+    emit_pointer("from_left", c_.left.dtype, c_.groups.left, 0);
+    emit_pointer("from_right", c_.right.dtype, c_.groups.right, 1);
+  }
+  void emit_results() {
+    size_t number = 2;
     if (c_.has_bias()) emit_pointer("bias", c_.bias.dtype, c_.groups.bias, number++);
     emit_pointer("dst", c_.dst.dtype, c_.groups.dst, number++);
   }
@@ -234,9 +270,10 @@ LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limi
   made.args = {contraction.left.port, contraction.right.port};
   if (contraction.has_bias()) made.args.push_back(contraction.bias.port);
   made.args.push_back(contraction.dst.port);
-  made.words = {contraction.outer_rows.extent, contraction.outer_terms.extent};
+  made.words = words_of(contraction, form);
   made.group_size = form.group_size();
   made.groups = groups_of(contraction, form);
+  made.joining = joining_of(contraction, form);
   made.schedule = form.by_element ? "a thread per element" : describe(form);
   made.text = join(kernel::print(contraction), ", ", made.schedule);
   return made;
@@ -250,8 +287,11 @@ ConvolutionForm choose_form(const WindowedContraction& contraction, const Device
   form.tile = choose_tile(rows, columns, contraction.groups.extent, contraction.sum_type(), tuning::kMatmulPerThread, limits);
   form.by_element = columns <= tuning::kFewColumns;
   if (!form.by_element && *language.matrix_instructions != '\0' &&
-      has_matrix_instructions(contraction.left.dtype, contraction.right.dtype))
-    form.matrix_tile = choose_matrix_tile(rows, columns, contraction.groups.extent, limits);
+      has_matrix_instructions(contraction.left.dtype, contraction.right.dtype)) {
+    const int64_t groups = contraction.groups.extent, terms = contraction.term_count();
+    if (contraction.sums_samples) form.segment_terms = segment_of_gradient(rows, columns, groups, terms);
+    form.matrix_tile = choose_matrix_tile(rows, columns, groups * segments_of(terms, form.segment_terms), limits);
+  }
   return form;
 }
 
@@ -259,6 +299,7 @@ KernelSource emit_convolution(const WindowedContraction& contraction, const Conv
   KernelSource source;
   source.symbol = join("lamina_convolution_", lamina::name_of(contraction.left.dtype));
   source.symbols = {source.symbol};
+  if (form.segment_terms != 0) source.symbols.push_back(joining_symbol(source.symbol));
   ConvolutionEmitter emitter(contraction, form, language, source.symbol);
   const bool is_wide = reach(contraction) > tuning::kMaxNarrowOffset;
   source.body =
@@ -277,7 +318,19 @@ KernelSource emit_convolution(const WindowedContraction& contraction, const Conv
 std::vector<int64_t> groups_of(const WindowedContraction& contraction, const ConvolutionForm& form) {
   const int64_t rows = contraction.row_count(), columns = contraction.columns.extent, groups = contraction.groups.extent;
   if (form.by_element) return {parts(rows * columns * groups, form.group_size())};
-  return {parts(columns, form.columns()), parts(rows, form.rows()), groups};
+  return {parts(columns, form.columns()), parts(rows, form.rows()), groups,
+          segments_of(contraction.term_count(), form.segment_terms)};
+}
+
+std::vector<int64_t> words_of(const WindowedContraction& contraction, const ConvolutionForm& form) {
+  std::vector<int64_t> words = {contraction.outer_rows.extent, contraction.outer_terms.extent};
+  for (const int64_t word : divided_words(form.segment_terms, contraction.term_count())) words.push_back(word);
+  return words;
+}
+
+std::optional<Joining> joining_of(const WindowedContraction& contraction, const ConvolutionForm& form) {
+  return joining(contraction.row_count() * contraction.columns.extent * contraction.groups.extent, form.segment_terms,
+                 contraction.term_count());
 }
 
 LibraryOp convolution_op() { return {nullptr, program}; }

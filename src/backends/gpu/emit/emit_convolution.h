@@ -1,12 +1,13 @@
 // Convolutions and their gradients to GPU source: products whose left factor is read through a window
 // (kernels/windowed_contraction.h). Extents and strides are numbers in the text, so that the divisions which find the place of
-// a row are multiplications; the number of samples is a word.
+// a row are multiplications; the number of samples is a word. Sums of gradients of weights may be divided (divided_sums.h).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "backends/gpu/emit/emit_kernel.h"
+#include "backends/gpu/emit/library_program.h"
 #include "backends/gpu/emit/tile_form.h"
 #include "kernels/windowed_contraction.h"
 
@@ -22,7 +23,11 @@ ConvolutionForm choose_form(const kernel::WindowedContraction& contraction, cons
 KernelSource emit_convolution(const kernel::WindowedContraction& contraction, const ConvolutionForm& form,
                               const Language& language);
 
+// The words that the program receives.
+std::vector<int64_t> words_of(const kernel::WindowedContraction& contraction, const ConvolutionForm& form);
 // The number of work-groups is their product.
 std::vector<int64_t> groups_of(const kernel::WindowedContraction& contraction, const ConvolutionForm& form);
+// If its sums are divided.
+std::optional<Joining> joining_of(const kernel::WindowedContraction& contraction, const ConvolutionForm& form);
 
 }  // namespace lamina::gpu

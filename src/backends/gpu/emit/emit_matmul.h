@@ -1,12 +1,14 @@
 // Matrix products to GPU source, in the dialect of emit_kernel.h: one program for all sizes of one form.
 //
 // The parameters are buffer and offset of src, weights, bias if there is one, and dst; then words: m, n, k, the batch
-// extents, and for each tensor its strides over batch dims, rows and columns, in elements.
+// extents, and for each tensor its strides over batch dims, rows and columns, in elements. If sums are divided, the program has
+// a second function, and both have more parameters (divided_sums.h).
 #pragma once
 
 #include <vector>
 
 #include "backends/gpu/emit/emit_kernel.h"
+#include "backends/gpu/emit/library_program.h"
 #include "backends/gpu/emit/tile_form.h"
 #include "kernels/matmul_stack.h"
 
@@ -27,6 +29,10 @@ MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& lim
 KernelSource emit_matmul(const MatmulForm& form, const Language& language);
 
 // The words that the program receives for these sizes.
-std::vector<int64_t> words_of(const kernel::MatmulStack& stack);
+std::vector<int64_t> words_of(const kernel::MatmulStack& stack, const MatmulForm& form);
+// The number of work-groups is their product.
+std::vector<int64_t> groups_of(const kernel::MatmulStack& stack, const MatmulForm& form);
+// If its sums are divided.
+std::optional<Joining> joining_of(const kernel::MatmulStack& stack, const MatmulForm& form);
 
 }  // namespace lamina::gpu

@@ -1,7 +1,9 @@
-// Library ops as generated programs. A program is one function, which runs once per step.
+// Library ops as generated programs. A program is one function, which runs once per step, or two.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,13 +12,22 @@
 
 namespace lamina::gpu {
 
+// A second function, which runs after the first with the same parameters and adds the partial sums that the first leaves in
+// scratch memory, a buffer after the others (divided_sums.h).
+struct Joining {
+  int64_t items = 0;  // one per thread
+  int group_size = 1;
+  size_t scratch_bytes = 0;
+};
+
 struct LibraryProgram {
   KernelSource source;
   std::vector<size_t> args;     // of the step, in the order of the program's buffers
   std::vector<int64_t> words;   // of this step; they follow the buffers
   std::vector<int64_t> groups;  // the number of work-groups is their product
   int group_size = 1;           // threads of a work-group
-  std::string schedule, text;   // for reports
+  std::optional<Joining> joining;
+  std::string schedule, text;  // for reports
   bool needs_f64 = false;
 };
 

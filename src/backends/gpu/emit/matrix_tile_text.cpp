@@ -116,7 +116,7 @@ void MatrixTileText::emit_copies_of_step(const TileCopies& copies, const MatrixF
   out_.close();
 }
 
-void MatrixTileText::sum(const std::string& term_count, const MatrixFactor& left, const MatrixFactor& right) {
+void MatrixTileText::sum(const TermRange& terms, const MatrixFactor& left, const MatrixFactor& right) {
   const int sums = columns_of_warp() / kTileColumns * 4, ahead = tile_.steps_ahead();
   const TileCopies of_left = copies_of("left", tile_.rows, left), of_right = copies_of("right", tile_.columns, right);
   emit_place_of_copies(of_left, left);
@@ -124,7 +124,9 @@ void MatrixTileText::sum(const std::string& term_count, const MatrixFactor& left
   out_.line("lm_f32 sum[", blocks_down(), "][", sums, "];");
   out_.line("LM_UNROLL for (int i = 0; i < ", blocks_down(), "; ++i) LM_UNROLL for (int j = 0; j < ", sums,
             "; ++j) sum[i][j] = 0;");
-  out_.line("const int steps = (int)((", term_count, " + ", tile_.depth - 1, ") / ", tile_.depth, ");");
+  const std::string before = terms.first.empty() ? "" : join(terms.first, " + "),
+                    count = terms.first.empty() ? terms.end : join(terms.end, " - ", terms.first);
+  out_.line("const int steps = (int)((", count, " + ", tile_.depth - 1, ") / ", tile_.depth, ");");
   out_.line("int stage = 0, next_stage = 0;");
   out_.open("for (int step = ", -ahead, "; step < steps; ++step)");
   out_.open("if (step >= 0)");
@@ -134,7 +136,8 @@ void MatrixTileText::sum(const std::string& term_count, const MatrixFactor& left
   if (tile_.by_four_warps) multiply_by_four_warps(left, right);
   out_.close();
   out_.open("if (step + ", ahead, " < steps)");
-  out_.line("const lm_s64 done = (lm_s64)(step + ", ahead, ") * ", tile_.depth, ", left_over = ", term_count, " - done;");
+  out_.line("const lm_s64 done = ", before, "(lm_s64)(step + ", ahead, ") * ", tile_.depth, ", left_over = ", terms.end,
+            " - done;");
   out_.line("const int depth = left_over < ", tile_.depth, " ? (int)left_over : ", tile_.depth, ";");
   emit_copies(of_left, left);
   emit_copies(of_right, right);

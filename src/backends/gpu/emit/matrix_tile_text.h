@@ -82,6 +82,11 @@ struct TileDst {
   std::function<std::string(const std::string& sum, const std::string& column)> value;  // what is stored there
 };
 
+// The terms of a sum, as text: from `first`, a multiple of the tile's depth ("": 0), to before `end`.
+struct TermRange {
+  std::string first, end;
+};
+
 // Names in the text: thread, lane; warp_down, warp_across: the place of the warp; first_row, first_column, rows, columns: as in
 // product_tile.h.
 class MatrixTileText {
@@ -90,7 +95,7 @@ class MatrixTileText {
       : tile_(tile), dtype_(dtype), language_(language), out_(out) {}
 
   std::string place(const std::string& row_count, const std::string& column_count);
-  void sum(const std::string& term_count, const MatrixFactor& left, const MatrixFactor& right);
+  void sum(const TermRange& terms, const MatrixFactor& left, const MatrixFactor& right);
   void store(const TileDst& dst);
 
  private:

@@ -1,6 +1,7 @@
 // The tile of dst that a work-group computes in programs of products: by its threads, or by matrix instructions.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,7 @@ namespace lamina::gpu {
 struct TileForm {
   ProductTile tile;
   std::optional<MatrixTile> matrix_tile;  // the product is by matrix instructions, in this tile
+  int64_t segment_terms = 0;              // of such a product whose sums are divided (product_segments.h), else 0
   bool operator==(const TileForm&) const = default;
 
   int rows() const { return matrix_tile ? matrix_tile->rows : tile.rows(); }

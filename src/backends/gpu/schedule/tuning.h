@@ -140,6 +140,14 @@ inline constexpr std::array<TimedTile, 9> kMatrixTiles = {{{{128, 256, 64, 4, 8,
                                                            {{64, 64, 64, 3, 2, 2}, 477, 233},
                                                            {{16, 32, 128, 4, 1, 2}, 245, 94}}};
 
+// Sums that are divided among work-groups (product_segments.h): the number of work-groups to give work to, for tiles of 64 x 64
+// elements; the fewest terms of a segment of a gradient of weights, and of a matrix product, where each row pays for reading
+// and writing its partial sums; and what the length of a segment is a multiple of, which every tile's depth divides. Bits.
+//   gpu_products: gradients of weights, and products of k of 16384
+inline constexpr int64_t kGroupsOfDividedSums = 512, kSegmentSide = 64;
+inline constexpr int64_t kLeastTermsOfGradient = 1024, kLeastTermsOfMatrix = 8192;
+inline constexpr int64_t kSegmentUnit = 128;
+
 // The most columns of a group of a convolution for which each element has a thread of its own: a tile would be mostly empty.
 // No bits. Not measured.
 inline constexpr int64_t kFewColumns = 4;
