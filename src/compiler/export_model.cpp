@@ -233,20 +233,22 @@ std::vector<uint64_t> ids_of(const std::vector<ExportOptions::Port>& ports) {
   return ids;
 }
 
-// The member with the weights. Its sums are computed by other threads while programs are compiled: each reads all weights,
-// which takes as long.
+// The first member of the file, with the weights. Its sums are computed and it is written by other threads while programs are
+// compiled: each reads all weights, which takes as long.
 class WeightsMember {
  public:
-  explicit WeightsMember(const ExportedWeights& weights)
+  WeightsMember(const ExportedWeights& weights, ZipWriter& zip)
       : header_(safetensors_header(weights.tensors(), kAlignment)), parts_(weights.parts(header_)) {
-    digest_ = std::async([this] { return digest_of(std::span(parts_).subspan(1)); });
-    checksum_ = std::async([this] { return crc32(parts_); });
+    digest_ = std::async(std::launch::async, [this] { return digest_of(std::span(parts_).subspan(1)); });
+    written_ =
+        std::async(std::launch::async, [this, &zip] { zip.add("weights.safetensors", parts_, crc32(parts_), kAlignment); });
   }
   WeightsMember(const WeightsMember&) = delete;
   WeightsMember& operator=(const WeightsMember&) = delete;
 
   const std::string& digest() { return digest_.get(); }
-  void write(ZipWriter& zip) { zip.add("weights.safetensors", parts_, checksum_.get(), kAlignment); }
+  // Until then no other member may be written.
+  void wait_for_writing() { written_.get(); }
 
  private:
   static std::string digest_of(std::span<const std::string_view> parts) {
@@ -258,7 +260,7 @@ class WeightsMember {
   std::string header_;
   std::vector<std::string_view> parts_;  // the header, then the data
   std::shared_future<std::string> digest_;
-  std::future<uint32_t> checksum_;
+  std::shared_future<void> written_;
 };
 
 }  // namespace
@@ -273,7 +275,8 @@ void export_model(std::span<const Graph> given, const ExportOptions& options, st
     require_ports(graph, ports, given.front(), weights);
     graphs.push_back(with_constants(graph, weights));
   }
-  WeightsMember member(weights);
+  ZipWriter zip(out);
+  WeightsMember member(weights, zip);
   const std::string graph_text = write_graph_json(graphs.front());
   ExportedTexts texts{.weights_digest = {},
                       .graph_digest = sha256_hex(graph_text),
@@ -282,7 +285,6 @@ void export_model(std::span<const Graph> given, const ExportOptions& options, st
                       .shared = weights.shared()};
   std::vector<std::string_view> data;
   for (const StoredTensor& tensor : weights.tensors()) data.push_back(tensor.data);
-  ZipWriter zip(out);
   for (const std::string& isa : options.isas) {
     const auto exporter = cpu_exporter(isa, options.threads);
     texts.model = {weights.constants(), weights.bytes(), {}, {}};
@@ -291,10 +293,10 @@ void export_model(std::span<const Graph> given, const ExportOptions& options, st
     texts.model.weights_digest = member.digest();
     const ModelExporter::Program program = exporter->finish(texts.model, data, options.packs_weights);
     texts.programs.push_back({isa, program.code.size(), sha256_hex(program.code), program.packed_weights.size()});
+    member.wait_for_writing();
     zip.add("program/" + isa, program.code, kProgramAlignment);
     if (!program.packed_weights.empty()) zip.add("packed/" + isa, program.packed_weights, kAlignment);
   }
-  member.write(zip);
   zip.add("graph.json", graph_text, kAlignment);
   texts.weights_digest = member.digest();
   zip.add("meta.json", meta_json(texts), kAlignment);

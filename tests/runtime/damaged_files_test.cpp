@@ -136,7 +136,7 @@ TEST(DamagedFiles, OfPackedWeightsAreSeenIfAskedAndMustFit) {
   const size_t directory = file.rfind("packed/" + isa), packed = place_of(file, "packed/" + isa);
   ASSERT_NE(directory, packed);
   std::string changed = file;
-  changed[place_of(file, "weights.safetensors") - 200] ^= 1;  // the end of the member before
+  changed[place_of(file, "graph.json") - 200] ^= 1;  // the end of the member before
   EXPECT_EQ(fault_of(changed), "");
   EXPECT_THAT(fault_of(changed, {.verify_weights = true}), EndsWith("the packed weights are damaged: their digest differs"));
   for (const size_t name : {directory, packed}) changed[name] = 'q';
