@@ -233,40 +233,65 @@ std::vector<uint64_t> ids_of(const std::vector<ExportOptions::Port>& ports) {
   return ids;
 }
 
-// The first member of the file, with the weights. Its sums are computed and it is written by other threads while programs are
-// compiled: each reads all weights, which takes as long.
+// The first member of the file, with the weights.
 class WeightsMember {
  public:
-  WeightsMember(const ExportedWeights& weights, ZipWriter& zip)
-      : header_(safetensors_header(weights.tensors(), kAlignment)), parts_(weights.parts(header_)) {
-    digest_ = std::async(std::launch::async, [this] { return digest_of(std::span(parts_).subspan(1)); });
-    written_ =
-        std::async(std::launch::async, [this, &zip] { zip.add("weights.safetensors", parts_, crc32(parts_), kAlignment); });
-  }
-  WeightsMember(const WeightsMember&) = delete;
-  WeightsMember& operator=(const WeightsMember&) = delete;
+  explicit WeightsMember(const ExportedWeights& weights)
+      : header_(safetensors_header(weights.tensors(), kAlignment)), parts_(weights.parts(header_)) {}
 
-  const std::string& digest() { return digest_.get(); }
-  // Until then no other member may be written.
-  void wait_for_writing() { written_.get(); }
-
- private:
-  static std::string digest_of(std::span<const std::string_view> parts) {
+  void write(ZipWriter& zip) const { zip.add("weights.safetensors", parts_, crc32(parts_), kAlignment); }
+  std::string digest() const {
     Sha256Stream hash;
-    for (const std::string_view part : parts) hash.update(part);
+    for (const std::string_view part : std::span(parts_).subspan(1)) hash.update(part);
     return hex_of(hash.finish());
   }
 
+ private:
   std::string header_;
   std::vector<std::string_view> parts_;  // the header, then the data
-  std::shared_future<std::string> digest_;
-  std::shared_future<void> written_;
+};
+
+// The model for one instruction set.
+struct CompiledModel {
+  ExportedModel model;
+  ModelExporter::Program program;
+};
+
+// Compiles models, and computes what they say of the weights.
+class ModelsCompiler {
+ public:
+  ModelsCompiler(const std::vector<Graph>& graphs, const ModelPorts& ports, const ExportedWeights& weights,
+                 const WeightsMember& member, const ExportOptions& options)
+      : graphs_(graphs), ports_(ports), weights_(weights), member_(member), options_(options) {}
+
+  CompiledModel run(const std::string& isa) {
+    const auto exporter = cpu_exporter(isa, options_.threads);
+    ExportedModel model{weights_.constants(), weights_.bytes(), {}, {}};
+    for (const Graph& graph : graphs_)
+      model.variants.push_back(ModelCompiler(graph, ports_, weights_, *exporter).run(options_.policy));
+    if (digest_.empty()) digest_ = member_.digest();
+    model.weights_digest = digest_;
+    std::vector<std::string_view> data;
+    for (const StoredTensor& tensor : weights_.tensors()) data.push_back(tensor.data);
+    ModelExporter::Program program = exporter->finish(model, data, options_.packs_weights);
+    return {std::move(model), std::move(program)};
+  }
+  const std::string& digest() const { return digest_; }  // of the weights, after `run`
+
+ private:
+  const std::vector<Graph>& graphs_;
+  const ModelPorts& ports_;
+  const ExportedWeights& weights_;
+  const WeightsMember& member_;
+  const ExportOptions& options_;
+  std::string digest_;
 };
 
 }  // namespace
 
 void export_model(std::span<const Graph> given, const ExportOptions& options, std::ostream& out) {
   if (given.empty()) throw Error(Status::invalid_arguments, "a model needs a graph");
+  if (options.isas.empty()) throw Error(Status::invalid_arguments, "a model needs an instruction set");
   for (const Graph& graph : given) require_exportable(graph);
   const ExportedWeights weights(given, options.weights, kAlignment);
   const ModelPorts ports = ports_of(given.front(), options, weights);
@@ -275,30 +300,33 @@ void export_model(std::span<const Graph> given, const ExportOptions& options, st
     require_ports(graph, ports, given.front(), weights);
     graphs.push_back(with_constants(graph, weights));
   }
-  ZipWriter zip(out);
-  WeightsMember member(weights, zip);
+  const WeightsMember member(weights);
   const std::string graph_text = write_graph_json(graphs.front());
   ExportedTexts texts{.weights_digest = {},
                       .graph_digest = sha256_hex(graph_text),
                       .input_ids = ids_of(ports.inputs),
                       .output_ids = ids_of(ports.outputs),
                       .shared = weights.shared()};
-  std::vector<std::string_view> data;
-  for (const StoredTensor& tensor : weights.tensors()) data.push_back(tensor.data);
-  for (const std::string& isa : options.isas) {
-    const auto exporter = cpu_exporter(isa, options.threads);
-    texts.model = {weights.constants(), weights.bytes(), {}, {}};
-    for (const Graph& graph : graphs)
-      texts.model.variants.push_back(ModelCompiler(graph, ports, weights, *exporter).run(options.policy));
-    texts.model.weights_digest = member.digest();
-    const ModelExporter::Program program = exporter->finish(texts.model, data, options.packs_weights);
+  ZipWriter zip(out);
+  ModelsCompiler compiler(graphs, ports, weights, member, options);
+  // While another thread compiles for one instruction set, this one writes the weights, or the program for the set before.
+  std::future<CompiledModel> next;
+  const auto begin = [&](size_t i) {
+    if (i < options.isas.size()) next = std::async(std::launch::async, [&, i] { return compiler.run(options.isas[i]); });
+  };
+  begin(0);
+  member.write(zip);
+  for (size_t i = 0; i < options.isas.size(); ++i) {
+    const std::string& isa = options.isas[i];
+    auto [model, program] = next.get();
+    begin(i + 1);
+    texts.model = std::move(model);
     texts.programs.push_back({isa, program.code.size(), sha256_hex(program.code), program.packed_weights.size()});
-    member.wait_for_writing();
     zip.add("program/" + isa, program.code, kProgramAlignment);
     if (!program.packed_weights.empty()) zip.add("packed/" + isa, program.packed_weights, kAlignment);
   }
   zip.add("graph.json", graph_text, kAlignment);
-  texts.weights_digest = member.digest();
+  texts.weights_digest = compiler.digest();
   zip.add("meta.json", meta_json(texts), kAlignment);
   zip.finish();
 }

@@ -38,7 +38,7 @@ struct ExportOptions {
 
 // `graphs`: one for each list of input shapes that the model has, finalized and with all shapes. They have the same inputs and
 // outputs but for shapes; a constant has the same shape in all graphs that have it. Throws Error: an op that cannot be
-// exported, with its reason; an unknown instruction set; data of the wrong size.
+// exported, with its reason; an unknown instruction set; data of the wrong size. `out` then has a part of the file.
 void export_model(std::span<const Graph> graphs, const ExportOptions& options, std::ostream& out);
 
 }  // namespace lamina::compiler

@@ -2,7 +2,9 @@
 #include "graph/export.h"
 
 #include <cstddef>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api_fixture.h"
@@ -11,6 +13,7 @@ namespace api_test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -69,6 +72,30 @@ TEST(Export, WritesTheSameBytesTwiceWithNamesOfPorts) {
   EXPECT_THAT(file, AllOf(StartsWith("PK"), HasSubstr("\"tokens\""), HasSubstr("\"normal\""), HasSubstr("\"LayerNorm\"")));
   EXPECT_EQ(file, exported({&one, &four}, &options.c));
   EXPECT_THAT(exported({&one}, nullptr), StartsWith("PK"));
+}
+
+TEST(Export, CallsWriteOnTheCallersThreadUntilItCancels) {
+  struct Calls {
+    std::set<std::thread::id> threads;
+    size_t count = 0, last = 0;  // last: the number of the call that cancels, 0: none
+  };
+  const auto called = [](void* user, const void*, size_t) {
+    auto& calls = *static_cast<Calls*>(user);
+    calls.threads.insert(std::this_thread::get_id());
+    return ++calls.count == calls.last ? 1 : 0;
+  };
+  const graph norm = layer_norm(4);
+  const const_lamina_graph_graph_t handle = norm.get();
+  const Options options;
+  Calls whole;
+  ASSERT_EQ(lamina_graph_export(1, &handle, &options.c, called, &whole), lamina_success);
+  EXPECT_THAT(whole.threads, ElementsAre(std::this_thread::get_id()));
+  for (size_t last = 1; last <= whole.count; ++last) {
+    Calls cancelled;
+    cancelled.last = last;
+    EXPECT_EQ(lamina_graph_export(1, &handle, &options.c, called, &cancelled), lamina_runtime_error);
+    EXPECT_EQ(cancelled.count, last);
+  }
 }
 
 TEST(Export, NamesWhatDoesNotFit) {
