@@ -21,7 +21,8 @@ class CallerStream final : public std::streambuf {
 
  protected:
   std::streamsize xsputn(const char* bytes, std::streamsize count) override {
-    return write_(user_, bytes, static_cast<size_t>(count)) == 0 ? count : 0;
+    const bool is_written = count == 0 || write_(user_, bytes, static_cast<size_t>(count)) == 0;
+    return is_written ? count : 0;
   }
   int_type overflow(int_type character) override {
     if (traits_type::eq_int_type(character, traits_type::eof())) return traits_type::not_eof(character);
