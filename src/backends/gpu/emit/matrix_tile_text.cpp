@@ -45,11 +45,10 @@ void StridedFactor::emit_start(Text& out, const TileCopies&) const {
            "_first * ", dense(), ";");
 }
 
-void StridedFactor::emit_copy(Text& out, const TileCopies& copies, bool is_whole) const {
+void StridedFactor::emit_copy(Text& out, const TileCopies& copies, bool in_chunks) const {
   out.line("LM_GLOBAL const lm_u16* const from = ", name(), "_from + i * (", copies.lines_apart, " * ", other(), ");");
-  if (is_whole) return out.line("lm_copy_chunk(to, from, count);");
-  out.line("if (", name(), "_in_chunks) lm_copy_chunk(to, from, count);");
-  out.line("else LM_UNROLL for (int e = 0; e < ", kChunk, "; ++e) to[e] = e < count ? from[e * ", dense(), "] : (lm_u16)0;");
+  if (in_chunks) return out.line("lm_copy_chunk(to, from, count);");
+  out.line("LM_UNROLL for (int e = 0; e < ", kChunk, "; ++e) to[e] = e < count ? from[e * ", dense(), "] : (lm_u16)0;");
 }
 
 void StridedFactor::emit_end(Text& out, const TileCopies&, int depth) const {
@@ -85,23 +84,27 @@ void MatrixTileText::emit_place_of_copies(const TileCopies& copies, const Matrix
             " == ", copies.extent, ";");
 }
 
-// Most steps copy whole tiles, without looking for their ends.
+// Most steps copy whole tiles, without looking for their ends. In products of few rows, no step of the left factor does.
 void MatrixTileText::emit_copies(const TileCopies& copies, const MatrixFactor& factor) {
   out_.open("if (", factor.name(), "_is_whole && depth == ", tile_.depth, ")");
-  emit_copies_of_step(copies, factor, true);
+  emit_copies_of_step(copies, factor, Copies::whole);
+  out_.close();
+  out_.open("else if (", factor.name(), "_in_chunks)");
+  emit_copies_of_step(copies, factor, Copies::in_chunks);
   out_.close();
   out_.open("else");
-  emit_copies_of_step(copies, factor, false);
+  emit_copies_of_step(copies, factor, Copies::by_elements);
   out_.close();
   factor.emit_end(out_, copies, tile_.depth);
 }
 
-void MatrixTileText::emit_copies_of_step(const TileCopies& copies, const MatrixFactor& factor, bool is_whole) {
+void MatrixTileText::emit_copies_of_step(const TileCopies& copies, const MatrixFactor& factor, Copies how) {
   const std::string& name = factor.name();
+  const bool is_whole = how == Copies::whole;
   if (factor.along_terms() && !is_whole)
     out_.line("const int ", name, "_count = ", elements_from("depth", join(name, "_first")), ";");
   factor.emit_step(out_, copies);
-  out_.open(is_whole || factor.has_arrays() ? "LM_UNROLL" : "LM_ROLLED", " for (int i = 0; i < ", copies.per_thread(),
+  out_.open(how != Copies::by_elements || factor.has_arrays() ? "LM_UNROLL" : "LM_ROLLED", " for (int i = 0; i < ", copies.per_thread(),
             "; ++i)");
   out_.line("const int line = ", name, "_line + i * ", copies.lines_apart, ";");
   if (copies.lines % copies.lines_apart != 0) out_.line("if (line >= ", copies.lines, ") continue;");
@@ -112,7 +115,7 @@ void MatrixTileText::emit_copies_of_step(const TileCopies& copies, const MatrixF
   const std::string line_of_8 = copies.lines_apart % 8 == 0 ? join(name, "_line % 8") : "line % 8";
   out_.line("LM_LOCAL lm_u16* const to = ", copies.tile, " + next_stage * ", copies.extent * tile_.depth, " + ",
             chunk_at("line", line_of_8, join(name, "_first / ", kChunk), copies.lines, copies.chunks_of_line), ";");
-  factor.emit_copy(out_, copies, is_whole);
+  factor.emit_copy(out_, copies, how != Copies::by_elements);
   out_.close();
 }
 

@@ -46,8 +46,8 @@ class MatrixFactor {
 
   virtual void emit_start(Text& out, const TileCopies& copies) const = 0;  // before the first step
   virtual void emit_step(Text& /*out*/, const TileCopies&) const {}        // before the copies of a step
-  // `is_whole`: NAME_in_chunks is true and count is 8.
-  virtual void emit_copy(Text& out, const TileCopies& copies, bool is_whole) const = 0;
+  // `in_chunks`: NAME_in_chunks is true, else it is false.
+  virtual void emit_copy(Text& out, const TileCopies& copies, bool in_chunks) const = 0;
   virtual bool has_arrays() const { return false; }  // whose index is i: the loop of the copies must be unrolled
   virtual void emit_end(Text& /*out*/, const TileCopies&, int /*depth*/) const {}  // after the copies of a step
 
@@ -104,7 +104,8 @@ class MatrixTileText {
   TileCopies copies_of(const char* tile, int extent, const MatrixFactor& factor) const;
   void emit_place_of_copies(const TileCopies& copies, const MatrixFactor& factor);
   void emit_copies(const TileCopies& copies, const MatrixFactor& factor);
-  void emit_copies_of_step(const TileCopies& copies, const MatrixFactor& factor, bool is_whole);
+  enum class Copies { whole, in_chunks, by_elements };
+  void emit_copies_of_step(const TileCopies& copies, const MatrixFactor& factor, Copies how);
   void multiply_by_warp(const MatrixFactor& left, const MatrixFactor& right);
   void multiply_by_four_warps(const MatrixFactor& left, const MatrixFactor& right);
   std::string matrices(const char* from, int extent, bool along_terms, const std::string& at, const std::string& term,

@@ -85,12 +85,11 @@ void WindowedFactor::emit_terms(Text& out, const TileCopies& copies) const {
 }
 
 // `inside`: a condition besides the count, or "".
-void WindowedFactor::emit_run(Text& out, const std::string& place, const std::string& inside, bool is_whole) const {
+void WindowedFactor::emit_run(Text& out, const std::string& place, const std::string& inside, bool in_chunks) const {
   const std::string within = inside.empty() ? "count" : "inside";
   if (!inside.empty()) out.line("const int inside = ", inside, " ? count : 0;");
   out.line("LM_GLOBAL const lm_u16* const from = from_", name(), " + (", place, ");");
-  if (is_whole) return out.line("lm_copy_chunk(to, from, ", within, ");");
-  if (run_ == 1 && is_whole_) out.line("if (", name(), "_in_chunks) lm_copy_chunk(to, from, ", within, "); else");
+  if (in_chunks) return out.line("lm_copy_chunk(to, from, ", within, ");");
   out.line("LM_UNROLL for (int e = 0; e < ", kChunk, "; ++e) to[e] = e < ", within, " ? from[", at_start(plus("e", *run_)),
            "] : (lm_u16)0;");
 }
@@ -145,12 +144,12 @@ std::string WindowedLeft::place(Text& out, const TileCopies& copies, std::string
   return at_start(place);
 }
 
-void WindowedLeft::emit_copy(Text& out, const TileCopies& copies, bool is_whole) const {
+void WindowedLeft::emit_copy(Text& out, const TileCopies& copies, bool in_chunks) const {
   if (!run_) return emit_elements(out);
   emit_terms(out, copies);
   std::string inside;
   const std::string at = place(out, copies, inside);
-  emit_run(out, at, inside, is_whole);
+  emit_run(out, at, inside, in_chunks);
 }
 
 void WindowedLeft::emit_elements(Text& out) const {
@@ -175,13 +174,13 @@ WindowedRight::WindowedRight(const WindowedContraction& contraction, bool along_
     : WindowedFactor("right", contraction, along_terms, run_of_right(contraction, along_terms),
                      right_is_whole(contraction, along_terms)) {}
 
-void WindowedRight::emit_copy(Text& out, const TileCopies& copies, bool is_whole) const {
+void WindowedRight::emit_copy(Text& out, const TileCopies& copies, bool in_chunks) const {
   const WindowText text(c_, out);
   const std::string column = join("((lm_ix)first_column + ", along_terms() ? "line" : "right_first", ")");
   if (run_) {
     emit_terms(out, copies);
     const std::string place = " + " + text.right(column) + plus(channel(copies), c_.inner_terms.right);
-    return emit_run(out, at_start(place), "", is_whole);
+    return emit_run(out, at_start(place), "", in_chunks);
   }
   out.open("LM_UNROLL for (int e = 0; e < ", kChunk, "; ++e)");
   text.split("term", "(lm_ix)done + right_first + e", false);

@@ -30,7 +30,7 @@ class WindowedFactor : public MatrixFactor {
   std::string channel(const TileCopies& copies) const;
   // Defines the places of the copy's terms, unless emit_step did.
   void emit_terms(Text& out, const TileCopies& copies) const;
-  void emit_run(Text& out, const std::string& place, const std::string& inside, bool is_whole) const;
+  void emit_run(Text& out, const std::string& place, const std::string& inside, bool in_chunks) const;
 
   const kernel::WindowedContraction& c_;
   std::optional<int64_t> run_;  // the distance between the elements of a chunk, if it is a run
@@ -41,7 +41,7 @@ class WindowedLeft final : public WindowedFactor {
  public:
   WindowedLeft(const kernel::WindowedContraction& contraction, bool along_terms);
   bool has_arrays() const override { return along_terms(); }
-  void emit_copy(Text& out, const TileCopies& copies, bool is_whole) const override;
+  void emit_copy(Text& out, const TileCopies& copies, bool in_chunks) const override;
 
  private:
   void emit_rows(Text& out, const TileCopies& copies) const override;
@@ -53,7 +53,7 @@ class WindowedLeft final : public WindowedFactor {
 class WindowedRight final : public WindowedFactor {
  public:
   WindowedRight(const kernel::WindowedContraction& contraction, bool along_terms);
-  void emit_copy(Text& out, const TileCopies& copies, bool is_whole) const override;
+  void emit_copy(Text& out, const TileCopies& copies, bool in_chunks) const override;
 
  private:
   void emit_rows(Text&, const TileCopies&) const override {}
