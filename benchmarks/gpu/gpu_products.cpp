@@ -130,7 +130,8 @@ class Bench {
         if (joining) join(stream);
       });
       const bool is_chosen = form.matrix_tile == chosen.matrix_tile && form.tile == chosen.tile;
-      std::printf(" %dx%d/%d %.1f%s |", form.rows(), form.columns(), form.group_size(), 1e3 * time, is_chosen ? "*" : "");
+      std::printf(" %dx%d/%d%s %.1f%s |", form.rows(), form.columns(), form.group_size(), more_of(form).c_str(), 1e3 * time,
+                  is_chosen ? "*" : "");
       std::fflush(stdout);
     }
     std::printf("\n");
@@ -165,18 +166,31 @@ class Bench {
     return all;
   }
 
-  // More or fewer registers for a thread, and fewer elements.
+  // Tiles of other shapes, with one or two stages and other warps; those of few rows stay.
   template <typename Form>
   static std::vector<Form> other_tiles_of_threads(const Form& chosen) {
-    std::vector<Form> all = {chosen};
-    for (const int resident : {1, 2}) {
-      for (const int depth : {8, 16, 32}) {
-        if (chosen.tile.per_thread_rows == 1) continue;
+    std::vector<Form> all;
+    const auto add = [&](const gpu::ProductTile& tile) {
+      for (const int stages : {1, 2}) {
         all.push_back(chosen);
-        all.back().tile.resident = resident, all.back().tile.depth = depth;
+        all.back().tile = tile, all.back().tile.stages = stages;
+      }
+    };
+    const gpu::ProductTile& of_chosen = chosen.tile;
+    if (of_chosen.per_thread_rows == 1 || of_chosen.per_thread_columns == 1 || of_chosen.sums != kernel::Type::f32)
+      return add(of_chosen), all;
+    for (const gpu::tuning::TimedProductTile& timed : gpu::tuning::kProductTiles) {
+      gpu::ProductTile tile = gpu::product_tile_of(timed);
+      for (const int warp_across : {0, 8}) {
+        tile.warp_across = warp_across;
+        add(tile);
       }
     }
     return all;
+  }
+  // Of a tile by threads: its depth, stages, and threads of a warp across.
+  static std::string more_of(const gpu::TileForm& form) {
+    return form.matrix_tile ? "" : join(" d", form.tile.depth, "s", form.tile.stages, "w", form.tile.warp_across);
   }
 
   gpu::BufferView random(DataType dtype, int64_t elements) {

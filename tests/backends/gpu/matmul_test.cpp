@@ -6,6 +6,7 @@
 #include "backends/gpu/cuda/blas_lt.h"
 #include "backends/gpu/emit/emit_matmul.h"
 #include "backends/gpu/reference_check.h"
+#include "backends/gpu/schedule/tuning.h"
 #include "support/graph_builder.h"
 
 namespace lamina::testing {
@@ -205,21 +206,42 @@ TEST(GpuMatmul, BitsDependOnNoTile) {
     ~Memory() { device.release(handle); }
   } a(*device, src), b(*device, weights), c(*device, dst);
   std::vector<float> first;
-  for (const int side : {16, 8, 4, 1}) {
-    for (const int per_thread : {4, 1}) {
-      gpu::MatmulForm form = gpu::choose_form(stack, {.max_group = side * side}, device->language());
-      EXPECT_EQ(form.tile.side, side);
-      form.tile.per_thread_rows = per_thread;
-      const auto module = device->load(emit_matmul(form, device->language())).module;
-      const std::array<gpu::BufferView, 3> views = {{{a.handle, 0}, {b.handle, 0}, {c.handle, 0}}};
-      const int64_t tiles =
-          ((m + form.tile.rows() - 1) / form.tile.rows()) * ((n + form.tile.columns() - 1) / form.tile.columns());
-      module->launch(nullptr, 0, tiles, form.tile.group_size(), views, gpu::words_of(stack, form));
-      device->copy_out(nullptr, dst.data(), c.handle, 0, dst.size() * 4);
-      if (first.empty()) first = dst;
-      EXPECT_EQ(dst, first) << "side " << side << ", " << per_thread << " rows a thread";
-    }
+  const auto expect_same_bits = [&](const gpu::ProductTile& tile) {
+    SCOPED_TRACE(join(tile.threads_down, " x ", tile.threads_across, " threads of ", tile.per_thread_rows, " x ",
+                      tile.per_thread_columns, ", ", tile.stages, " stages, ", tile.warp_across, " threads across a warp"));
+    gpu::MatmulForm form = gpu::choose_form(stack, device->limits(), device->language());
+    form.tile = tile;
+    const auto module = device->load(emit_matmul(form, device->language())).module;
+    const std::array<gpu::BufferView, 3> views = {{{a.handle, 0}, {b.handle, 0}, {c.handle, 0}}};
+    const int64_t tiles = ((m + tile.rows() - 1) / tile.rows()) * ((n + tile.columns() - 1) / tile.columns());
+    std::fill(dst.begin(), dst.end(), -1.0F);
+    device->copy_in(nullptr, c.handle, 0, dst.data(), dst.size() * 4);
+    module->launch(nullptr, 0, tiles, tile.group_size(), views, gpu::words_of(stack, form));
+    device->copy_out(nullptr, dst.data(), c.handle, 0, dst.size() * 4);
+    if (first.empty()) first = dst;
+    EXPECT_EQ(dst, first);
+  };
+  for (const int side : {16, 8, 4, 1})
+    for (const int per_thread : {4, 1})
+      expect_same_bits({.threads_down = side, .threads_across = side, .per_thread_rows = per_thread});
+  for (const gpu::tuning::TimedProductTile& timed : gpu::tuning::kProductTiles) {
+    gpu::ProductTile tile = gpu::product_tile_of(timed);
+    expect_same_bits(tile);
+    tile.stages = 2, tile.warp_across = 8;
+    expect_same_bits(tile);
   }
+}
+
+// Tiles for every multiprocessor come before tiles with fewer reads of local memory.
+TEST(ProductTiles, AreThoseOfTheLeastTime) {
+  const gpu::DeviceLimits limits{.compute_units = 132};
+  const auto tile_of = [&](int64_t rows, int64_t columns, const gpu::DeviceLimits& of) {
+    return choose_tile(rows, columns, 1, kernel::Type::f32, gpu::tuning::kElementsOfMatmul, of);
+  };
+  EXPECT_EQ(tile_of(4096, 4096, limits).rows(), 128);
+  EXPECT_EQ(tile_of(64, 4096, limits).rows(), 32);
+  for (const int64_t rows : {1, 17, 64, 200, 4096})
+    for (const int group : {1, 64, 128, 256}) EXPECT_LE(tile_of(rows, 4096, {.max_group = group}).group_size(), group);
 }
 
 // scores = softmax(q k^T / 8), dst = scores v: one partition of three steps, with intermediate values in its arena.
@@ -257,9 +279,9 @@ TEST(GpuMatmul, TheSameFormIsCompiledOnce) {
   LAMINA_GPU_OR_SKIP(gpu);
   LAMINA_GENERATED_OR_SKIP;
   const WholeRun first = expect_right(*gpu, {.src = {3, 21, 13}, .weights = {3, 13, 22}});
-  EXPECT_TRUE(expect_right(*gpu, {.src = {5, 57, 17}, .weights = {5, 17, 60}}).info.from_cache);
+  EXPECT_TRUE(expect_right(*gpu, {.src = {5, 30, 17}, .weights = {5, 17, 31}}).info.from_cache);
   EXPECT_THAT(first.info.kernels, ElementsAre("lamina_matmul_f32"));
-  EXPECT_THAT(first.info.schedules, ElementsAre("tiles of 64 x 64"));
+  EXPECT_THAT(first.info.schedules, ElementsAre("tiles of 32 x 32"));
   EXPECT_THAT(first.info.kernel_texts, ElementsAre(HasSubstr("3 products of [21, 13] and [13, 22]")));
 }
 

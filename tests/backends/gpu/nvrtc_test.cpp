@@ -218,6 +218,27 @@ TEST(Nvrtc, MatrixProductsUseNoDoublesAndTheInstructionsOfTheirType) {
   }
 }
 
+TEST(Nvrtc, TilesOfThreadsDoNotSpill) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  for (const tuning::TimedProductTile& timed : tuning::kProductTiles) {
+    for (const int stages : {1, 2}) {
+      for (const bool along : {true, false}) {
+        kernel::MatmulStack stack{.m = 512, .n = 512, .k = 512};
+        stack.src = stack.weights = {512, 512, along ? 512 : 1, along ? 1 : 512, {}, f32};
+        stack.dst = {512, 512, 512, 1, {}, f32};
+        MatmulForm form = choose_form(stack, {}, languages::cuda);
+        form.tile = product_tile_of(timed);
+        form.tile.stages = stages, form.tile.warp_across = stages == 1 ? 0 : 8;
+        SCOPED_TRACE(join("tiles of ", form.rows(), " x ", form.columns(), " by ", form.group_size(), " threads, ", stages,
+                          " stages", along ? "" : ", factors the other way round"));
+        const cuda::Image image = image_of(*nvrtc, emit_matmul(form, languages::cuda), 90);
+        EXPECT_LE(usage_of(image.log).spills, timed.elements_of_thread() == 64 ? kBytesOfLargeTiles : 0) << image.log;
+        EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
+      }
+    }
+  }
+}
+
 // Instructions of four warps run while the warps go on, unless the compiler finds that their registers are used meanwhile.
 void expect_products_of_four_warps(const cuda::NvrtcApi& nvrtc, const KernelSource& source) {
   const cuda::Image image = image_of(nvrtc, source, 90);

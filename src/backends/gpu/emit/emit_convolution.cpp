@@ -284,7 +284,8 @@ LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limi
 ConvolutionForm choose_form(const WindowedContraction& contraction, const DeviceLimits& limits, const Language& language) {
   const int64_t rows = contraction.row_count(), columns = contraction.columns.extent;
   ConvolutionForm form;
-  form.tile = choose_tile(rows, columns, contraction.groups.extent, contraction.sum_type(), tuning::kMatmulPerThread, limits);
+  form.tile =
+      choose_tile(rows, columns, contraction.groups.extent, contraction.sum_type(), tuning::kElementsOfConvolution, limits);
   form.by_element = columns <= tuning::kFewColumns;
   if (!form.by_element && *language.matrix_instructions != '\0' &&
       has_matrix_instructions(contraction.left.dtype, contraction.right.dtype)) {

@@ -181,7 +181,7 @@ MatmulForm choose_form(const kernel::MatmulStack& stack, const DeviceLimits& lim
   form.weights_along_columns = is_along_first(stack.n, stack.weights.column_stride, stack.k, stack.weights.row_stride);
   const bool is_wide = stack.src.dtype == DataType::f64 || stack.weights.dtype == DataType::f64;
   form.tile = choose_tile(stack.m, stack.n, stack.products(), is_wide ? kernel::Type::f64 : kernel::Type::f32,
-                          tuning::kMatmulMostPerThread, limits);
+                          tuning::kElementsOfMatmul, limits);
   if (*language.matrix_instructions != '\0' && has_matrix_instructions(stack.src.dtype, stack.weights.dtype)) {
     form.segment_terms = segment_of_matrix(stack.n, stack.k);
     form.matrix_tile =

@@ -104,8 +104,8 @@ void MatrixTileText::emit_copies_of_step(const TileCopies& copies, const MatrixF
   if (factor.along_terms() && !is_whole)
     out_.line("const int ", name, "_count = ", elements_from("depth", join(name, "_first")), ";");
   factor.emit_step(out_, copies);
-  out_.open(how != Copies::by_elements || factor.has_arrays() ? "LM_UNROLL" : "LM_ROLLED", " for (int i = 0; i < ", copies.per_thread(),
-            "; ++i)");
+  out_.open(how != Copies::by_elements || factor.has_arrays() ? "LM_UNROLL" : "LM_ROLLED", " for (int i = 0; i < ",
+            copies.per_thread(), "; ++i)");
   out_.line("const int line = ", name, "_line + i * ", copies.lines_apart, ";");
   if (copies.lines % copies.lines_apart != 0) out_.line("if (line >= ", copies.lines, ") continue;");
   if (is_whole)

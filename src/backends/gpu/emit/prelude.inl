@@ -2,6 +2,7 @@
 #define LM_UNROLL _Pragma("unroll")
 #define LM_UNROLL_BY_4 _Pragma("unroll 4")
 #define LM_UNROLL_BY_8 _Pragma("unroll 8")
+#define LM_UNROLL_BY_16 _Pragma("unroll 16")
 #define LM_ROLLED _Pragma("unroll 1")
 #if LM_DISJOINT
 #define LM_BUFFER LM_GLOBAL char* LM_RESTRICT

@@ -16,22 +16,26 @@
 namespace lamina::gpu {
 
 struct ProductTile {
-  int side = tuning::kMatmulSide;  // a work-group has side x side threads
+  int threads_down = tuning::kMatmulSide, threads_across = tuning::kMatmulSide;  // of a work-group
   int per_thread_rows = tuning::kMatmulPerThread, per_thread_columns = tuning::kMatmulPerThread;
   int depth = tuning::kMatmulDepth;       // terms in local memory at a time
   kernel::Type sums = kernel::Type::f32;  // or f64
   int resident = 0;                       // work-groups of a multiprocessor, at least; 0: as many as many registers allow
+  // Tiles of each factor in local memory: with two, a step has one barrier.
+  int stages = 1;
+  int warp_across = 0;  // threads of a warp along a row of the tile; 0: as many as the work-group has
   bool operator==(const ProductTile&) const = default;
 
-  int group_size() const { return side * side; }
+  int group_size() const { return threads_down * threads_across; }
   int resident_groups() const { return std::max(1, resident != 0 ? resident : tuning::kThreadsOfManyRegisters / group_size()); }
-  int rows() const { return side * per_thread_rows; }
-  int columns() const { return side * per_thread_columns; }
+  int rows() const { return threads_down * per_thread_rows; }
+  int columns() const { return threads_across * per_thread_columns; }
 };
 
-// `most_per_thread`: elements of a thread along each side, for programs whose loads need few registers more than usual.
-ProductTile choose_tile(int64_t rows, int64_t columns, int64_t products, kernel::Type sums, int most_per_thread,
+// `most_elements`: of a thread.
+ProductTile choose_tile(int64_t rows, int64_t columns, int64_t products, kernel::Type sums, int most_elements,
                         const DeviceLimits& limits);
+ProductTile product_tile_of(const tuning::TimedProductTile& timed);
 
 // The place of a work-group's tile. Its index counts tiles along a row of dst first, then along columns; returns the text of
 // the rest.
@@ -59,9 +63,12 @@ class ProductTileText {
  private:
   // A thread's items of a tile: at each, `body` with its number `i`, and `at` and `c` as above.
   void for_items(int extent, bool along_terms, const std::function<void()>& body) const;
+  void emit_place_of_thread();
+  std::string unrolling() const;
   void multiply();
   // The row or column of a thread's element `i`: elements that are neighbours in the tile are read together.
-  std::string place_of(const char* i, const char* thread, int per_thread) const;
+  static std::string place_of(const char* i, const char* thread, int threads, int per_thread);
+  std::string at_stage(const char* stage, int extent, int per_thread) const;
 
   const ProductTile& tile_;
   Text& out_;

@@ -8,15 +8,10 @@
 
 namespace lamina::gpu {
 
-namespace {
-
-// Nanoseconds per 64 terms of the multiprocessor with the most tiles.
-double time_of(const tuning::TimedTile& tile, int64_t tiles, const DeviceLimits& limits) {
+double time_of_tiles(int64_t tiles, double alone, double of_many, const DeviceLimits& limits) {
   const auto rounds = static_cast<double>((tiles + limits.compute_units - 1) / limits.compute_units);
-  return std::max(rounds * tile.of_many, tile.alone);
+  return std::max(rounds * of_many, alone);
 }
-
-}  // namespace
 
 int MatrixTile::resident_groups() const {
   return std::max(1, std::min(tuning::kThreadsOfManyRegisters / group_size(), tuning::kLocalBytes / local_bytes()));
@@ -32,7 +27,8 @@ MatrixTile choose_matrix_tile(int64_t rows, int64_t columns, int64_t products, c
   double least = std::numeric_limits<double>::max();
   for (const tuning::TimedTile& tile : tuning::kMatrixTiles) {
     if (tile.local_bytes() > limits.local_bytes || (tile.by_four_warps && !limits.multiplies_by_four_warps)) continue;
-    const double time = time_of(tile, parts(rows, tile.rows) * parts(columns, tile.columns) * products, limits);
+    const int64_t tiles = parts(rows, tile.rows) * parts(columns, tile.columns) * products;
+    const double time = time_of_tiles(tiles, tile.alone, tile.of_many, limits);
     if (time >= least) continue;
     least = time;
     fastest = &tile;

@@ -29,6 +29,9 @@ struct MatrixTile {
 // Whether these types have matrix instructions; the language has to have them too.
 bool has_matrix_instructions(DataType left, DataType right);
 
+// The time of the multiprocessor with the most tiles, if one takes `alone` where it is the only one and `of_many` among many.
+double time_of_tiles(int64_t tiles, double alone, double of_many, const DeviceLimits& limits);
+
 MatrixTile choose_matrix_tile(int64_t rows, int64_t columns, int64_t products, const DeviceLimits& limits);
 
 }  // namespace lamina::gpu

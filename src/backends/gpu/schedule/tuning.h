@@ -107,17 +107,30 @@ inline constexpr int64_t kGroupsPerUnit = 4;
 
 // ---- matrix products
 
-// Threads of a work-group along each side of its tile, and elements of a thread along each side: a group's tiles of src and
-// weights are read once for 64 x 64 elements. No bits.
+// Threads of a work-group along each side of its tile, and elements of a thread along each side, in a product of f64 and where
+// no tile below fits a device: a group's tiles of src and weights are read once for 64 x 64 elements. No bits.
 //   lamina replay --engine gpu --bench of a MatMul of 1024 rows and columns
 inline constexpr int kMatmulSide = 16, kMatmulPerThread = 4;
-// Elements of a thread along each side where that leaves a tile for every multiprocessor: half of the reads of local memory.
-//   gpu_products: f32, 4096 rows
-inline constexpr int kMatmulMostPerThread = 8;
 // Entries of k in local memory at a time: two tiles of 64 rows take 8 KiB, and a thread holds 8 elements of the next tiles.
 // With more elements per thread, registers are left for fewer. No bits: sums continue across tiles.
 //   gpu_products: f32. 4096 rows of 128 x 128 take 3,706 us with 8 entries, 4,049 with 16
 inline constexpr int kMatmulDepth = 16, kMatmulDepthOfLargeTiles = 8;
+// Tiles of products of f32 by threads: threads down and across, elements of a thread down and across, entries of k at a time,
+// tiles in local memory, and threads of a warp across (product_tile.h). Then their times as in kMatrixTiles. No bits.
+//   gpu_products: f32. Those of 64 x 64 and 128 x 128 by 256 threads are measured on an H100, the others are estimates
+struct TimedProductTile {
+  int threads_down, threads_across, per_thread_rows, per_thread_columns, depth, stages, warp_across;
+  double alone, of_many;
+  int elements_of_thread() const { return per_thread_rows * per_thread_columns; }
+};
+inline constexpr std::array<TimedProductTile, 6> kProductTiles = {{{16, 16, 8, 8, kMatmulDepthOfLargeTiles, 1, 0, 8200, 7238},
+                                                                   {16, 16, 4, 8, kMatmulDepth, 1, 0, 4860, 4240},
+                                                                   {16, 16, 4, 4, kMatmulDepth, 1, 0, 3141, 2457},
+                                                                   {8, 16, 8, 4, kMatmulDepth, 1, 0, 2780, 2120},
+                                                                   {8, 16, 4, 4, kMatmulDepth, 1, 0, 1670, 1240},
+                                                                   {8, 8, 4, 4, kMatmulDepth, 1, 0, 1170, 620}}};
+// The most elements of a thread in a convolution, whose loads need many registers, and in a matrix product.
+inline constexpr int kElementsOfConvolution = 16, kElementsOfMatmul = 64;
 // The same, and columns of a thread, in a product of up to 16 rows. It waits for weights from memory: a group loads 8 KiB of
 // them at once, and a matrix of 4096 columns has 256 groups.   (as above, of one row)
 inline constexpr int kMatmulDepthOfFewRows = 128, kMatmulColumnsOfFewRows = 1;
