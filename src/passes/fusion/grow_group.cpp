@@ -6,6 +6,7 @@
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
+#include "passes/fusion/column_anchor.h"
 #include "passes/fusion/common_refinement.h"
 #include "passes/fusion/cut_dims.h"
 
@@ -63,7 +64,11 @@ FusionState::FusionState(const Graph& the_graph, const std::vector<bool>& which_
 // ---- growing
 
 void GroupGrower::grow(int anchor) {
-  const IterationView& view = state_.views[at(anchor)];
+  IterationView& view = state_.views[at(anchor)];
+  if (auto columns = inner_dims_below_sum(state_, anchor)) {
+    view.inner = std::move(*columns);
+    view.column_outputs.assign(1, true);
+  }
   extents_ = view.extents;
   inner_ = view.inner;
   place(anchor, nullptr);

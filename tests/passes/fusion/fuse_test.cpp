@@ -140,6 +140,52 @@ TEST(FuseColumnSums, ReadersOfASumStayOutside) {
   EXPECT_EQ(fused(g.finish()), "norm sum end3 | add");
 }
 
+//   dy ──┐                            the nest runs over rows, and the sum is a column output of it
+//        relu' ──┬──> dx
+//   x ───┘       └──> sum ──> cast
+Graph bias_gradient(Dims shape, std::vector<int64_t> axes, OpKind kind = OpKind::ReduceSum) {
+  GraphBuilder g;
+  const auto dx = g.named("relu").op(OpKind::ReLUBackward, {g.input(f32, shape), g.input(f32, shape)});
+  const auto sum = g.named("sum").op(kind, {dx}, {{"axes", std::move(axes)}});
+  g.named("cast").op(OpKind::TypeCast, {sum}, {}, bf16);
+  g.output(dx);
+  return g.finish();
+}
+std::vector<bool> inner_of_sum(const Graph& graph) {
+  for (const FusionGroup& group : groups_of(graph))
+    if (std::find(group.ops.begin(), group.ops.end(), find_op(graph, "sum")) != group.ops.end()) return group.inner;
+  return {};
+}
+
+TEST(FuseColumnSums, OfWhatAnElementwiseNestMakesAreColumnOutputs) {
+  EXPECT_EQ(fused(bias_gradient({256, 64}, {0})), "relu sum end2 | cast");
+  EXPECT_EQ(inner_of_sum(bias_gradient({256, 64}, {0})), (std::vector<bool>{false, true}));
+  EXPECT_EQ(inner_of_sum(bias_gradient({2, 128, 64}, {0, 1})), (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(inner_of_sum(bias_gradient({2, 256, 64}, {1})), (std::vector<bool>{false, false, true}));  // entries
+}
+TEST(FuseColumnSums, OfFewRowsOrShortOnesReduceInnerDims) {
+  EXPECT_EQ(inner_of_sum(bias_gradient({255, 64}, {0})), (std::vector<bool>{true, false}));
+  EXPECT_EQ(inner_of_sum(bias_gradient({256, 63}, {0})), (std::vector<bool>{true, false}));
+  EXPECT_EQ(inner_of_sum(bias_gradient({kUnknownDim, 64}, {0})), (std::vector<bool>{true, false}));
+  EXPECT_EQ(inner_of_sum(bias_gradient({256, 64}, {1})), (std::vector<bool>{false, true}));  // a sum per row
+  EXPECT_EQ(inner_of_sum(bias_gradient({256, 64}, {0}, OpKind::ReduceMax)), (std::vector<bool>{true, false}));
+}
+TEST(FuseColumnSums, OfATensorFromOutsideReduceInnerDims) {
+  GraphBuilder g;
+  g.named("sum").op(OpKind::ReduceSum, {g.input(f32, {256, 64})}, {{"axes", std::vector<int64_t>{0}}});
+  EXPECT_EQ(inner_of_sum(g.finish()), (std::vector<bool>{true, false}));
+}
+//   x ──> relu ──┬──> sum ──┐
+//                └──────────divide ──> y       one nest, which reduces first
+TEST(FuseColumnSums, ThatTheSummedRowsReadReduceInnerDims) {
+  GraphBuilder g;
+  const auto relu = g.named("relu").op(OpKind::ReLU, {g.input(f32, {256, 64})});
+  const auto sum = g.named("sum").op(OpKind::ReduceSum, {relu}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", true}});
+  const auto root = g.named("sqrt").op(OpKind::Sqrt, {sum});
+  g.named("divide").op(OpKind::Divide, {relu, root});
+  EXPECT_EQ(fused(g.finish()), "relu sum sqrt divide");
+}
+
 TEST(FuseNorm, TakesOpsOnItsStatistics) {
   GraphBuilder g;
   const auto norm = g.named("norm").multi(OpKind::LayerNorm, {g.input(f32, {4, 8}), g.input(f32, {8}), g.input(f32, {8})}, {},
