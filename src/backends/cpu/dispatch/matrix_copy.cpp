@@ -1,22 +1,30 @@
 #include "backends/cpu/dispatch/matrix_copy.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "backends/cpu/dispatch/windows/transpose.h"
 #include "backends/cpu/program/product_calls.h"
 
 namespace lamina::cpu {
 
 namespace {
 
-// Where rows of `from` are closer than its columns (a transposed matrix), each of its cache lines is read once: for all rows.
+// Rows that are transposed at a time. Rows whose distance is a multiple of a page use the same set of the first-level cache,
+// which has lines for this many of them.
+constexpr int64_t kRowsAtOnce = 8;
+
+// The columns of `from` are contiguous, and so are the rows of `to`.
+void transpose_rows(const char* from, int64_t from_row, char* to, int64_t to_column, int64_t rows, int64_t columns,
+                    int64_t element_bytes) {
+  for (int64_t row = 0; row < rows; row += kRowsAtOnce)
+    transpose(static_cast<int>(8 * element_bytes), from + row * from_row, from_row / element_bytes, to + row * element_bytes,
+              to_column / element_bytes, std::min(kRowsAtOnce, rows - row), columns);
+}
+
 template <typename Word>
 void copy_words(const char* from, Steps from_steps, char* to, Steps to_steps, int64_t rows, int64_t columns) {
-  if (rows > 1 && from_steps.row < from_steps.column) {
-    std::swap(from_steps.row, from_steps.column);
-    std::swap(to_steps.row, to_steps.column);
-    std::swap(rows, columns);
-  }
   for (int64_t row = 0; row < rows; ++row) {
     const char* source = from + row * from_steps.row;
     char* target = to + row * to_steps.row;
@@ -28,7 +36,16 @@ void copy_words(const char* from, Steps from_steps, char* to, Steps to_steps, in
 // Elements of 1, 2, 4 or 8 bytes.
 void copy_elements(const char* from, Steps from_steps, char* to, Steps to_steps, int64_t rows, int64_t columns,
                    int64_t element_bytes) {
-  if (from_steps.column == element_bytes && to_steps.column == element_bytes) {
+  // Where rows of `from` are closer than its columns (a transposed matrix), each of its cache lines is read once: for all rows.
+  if (rows > 1 && from_steps.row < from_steps.column && from_steps.column != element_bytes) {
+    std::swap(from_steps.row, from_steps.column);
+    std::swap(to_steps.row, to_steps.column);
+    std::swap(rows, columns);
+  }
+  const bool reads_rows = from_steps.column == element_bytes;
+  if (reads_rows && to_steps.row == element_bytes && rows > 1 && element_bytes <= 4) {
+    transpose_rows(from, from_steps.row, to, to_steps.column, rows, columns, element_bytes);
+  } else if (reads_rows && to_steps.column == element_bytes) {
     for (int64_t row = 0; row < rows; ++row)
       std::memcpy(to + row * to_steps.row, from + row * from_steps.row, static_cast<size_t>(columns * element_bytes));
   } else if (element_bytes == sizeof(uint64_t)) {

@@ -251,7 +251,10 @@ void ProductDispatch::run_blocks(Unit unit) const {
 }
 
 void ProductDispatch::run_by_panels(const Unit& unit) const {
-  for_each_rows(unit, [&](const Rows& rows, int64_t slot) { copy(unit, rows, slot); });
+  if (finds_rows())
+    for_each_rows(unit, [&](const Rows& rows, int64_t slot) { copy(unit, rows, slot); });
+  else
+    copy(unit, rows_of(unit), 0);
   for_each_panel(unit, [&](const Panel& panel, int64_t) {
     copy(unit, panel, 0);
     if (runs_tiles_together(panel)) return run_tiles(unit, at(unit, panel, 0));
@@ -267,17 +270,21 @@ void ProductDispatch::run_by_rows(const Unit& unit) const {
   });
 }
 
+// All rows of the unit, which are copied together: where src is contiguous along them, each of its cache lines is read once.
+ProductDispatch::Rows ProductDispatch::rows_of(const Unit& unit) const {
+  const Steps steps{stack_.src.row_stride * src_bytes_, stack_.src.column_stride * src_bytes_};
+  const char* const src = unit.at.src + unit.part.first_row * steps.row + unit.first_k * program_.entries * steps.column;
+  return {unit.part.first_row, unit.part.rows(), src, steps.row, steps.column};
+}
+
 template <typename Visit>
 void ProductDispatch::for_each_rows(const Unit& unit, const Visit& visit) const {
-  const Steps steps{stack_.src.row_stride * src_bytes_, stack_.src.column_stride * src_bytes_};
-  const ProductUnit& part = unit.part;
-  const char* src = unit.at.src + part.first_row * steps.row + unit.first_k * program_.entries * steps.column;
-  int64_t row = part.first_row;
-  for (int64_t tile = 0; tile < part.tiles; ++tile) {
-    const int64_t count = part.height + (tile < part.taller ? 1 : 0);
-    visit(Rows{row, count, src, steps.row, steps.column}, tile);
-    row += count;
-    src += count * steps.row;
+  Rows rows = rows_of(unit);
+  for (int64_t tile = 0; tile < unit.part.tiles; ++tile) {
+    rows.count = unit.part.height + (tile < unit.part.taller ? 1 : 0);
+    visit(rows, tile);
+    rows.first += rows.count;
+    rows.src += rows.count * rows.to_next_row;
   }
 }
 
@@ -312,8 +319,14 @@ int64_t ProductDispatch::packed_columns(int64_t column) const {
   return std::min(parts(rest, lanes) * lanes, program_.columns);
 }
 
+// Where the rows are copied to, or the pointers to them.
+char* ProductDispatch::copied_rows(const Unit& unit, const Rows& rows, int64_t slot) const {
+  if (finds_rows() || !program_.panels_first) return unit.rows + slot * static_cast<int64_t>(rows_bytes_);
+  return unit.rows + (rows.first - unit.part.first_row) * copied_row_bytes_;
+}
+
 void ProductDispatch::copy(const Unit& unit, const Rows& rows, int64_t slot) const {
-  char* const to = unit.rows + slot * static_cast<int64_t>(rows_bytes_);
+  char* const to = copied_rows(unit, rows, slot);
   if (finds_rows()) {
     const int64_t part = made_rows_->part();
     char* const made = to + whole_lines(rows.count * (unit.count / part) * int64_t{sizeof(void*)});
@@ -340,7 +353,7 @@ int64_t ProductDispatch::entries_of(const Unit& unit) const {
 ProductDispatch::Rows ProductDispatch::at(const Unit& unit, const Rows& rows, int64_t slot) const {
   if (!program_.copies_rows && !finds_rows())
     return {rows.first, rows.count, rows.src, rows.to_next_row, rows.to_next_k * program_.entries};
-  return {rows.first, rows.count, unit.rows + slot * static_cast<int64_t>(rows_bytes_), copied_row_bytes_,
+  return {rows.first, rows.count, copied_rows(unit, rows, slot), copied_row_bytes_,
           finds_rows() ? made_rows_->to_next_k() : sum_bytes_};
 }
 
@@ -442,7 +455,6 @@ int64_t ProductDispatch::first_group(const Panel& panel) const {
 
 void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel& panel, const Sums& sums, const char* added,
                                  int64_t added_row, int64_t tiles) const {
-  const bool has_slots = program_.copies_rows || finds_rows();
   const int64_t part = finds_rows() ? made_rows_->part() : unit.count, next_rows = rows.count * sums.to_next_row;
   const ProductStrides strides{.src_row = rows.to_next_row,
                                .src_k = rows.to_next_k,
@@ -452,7 +464,7 @@ void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel
                                .next_tile = program_.panels_first ? next_rows : panel.columns * sum_bytes_,
                                .parts = unit.count / part,
                                .tiles = tiles,
-                               .src_tile = has_slots ? static_cast<int64_t>(rows_bytes_) : rows.count * rows.to_next_row,
+                               .src_tile = finds_rows() ? static_cast<int64_t>(rows_bytes_) : rows.count * rows.to_next_row,
                                .dst_tile = next_rows,
                                .first_group = first_group(panel),
                                .ahead = unit.count * panel.to_next_k,

@@ -102,6 +102,7 @@ class ProductDispatch {
   void run_tiles(const Unit& unit, const Panel& panel) const;
   void call_tiles(const Unit& unit, const Rows& rows, const Panel& panel, const Sums& sums, const char* added,
                   int64_t added_row, int64_t tiles) const;
+  Rows rows_of(const Unit& unit) const;
   template <typename Visit>
   void for_each_rows(const Unit& unit, const Visit& visit) const;
   template <typename Visit>
@@ -110,6 +111,7 @@ class ProductDispatch {
   int64_t packed_columns(int64_t column) const;
   // Copies what the schedule copies, or finds rows, in a slot of scratch memory; and where they are then.
   void copy(const Unit& unit, const Rows& rows, int64_t slot) const;
+  char* copied_rows(const Unit& unit, const Rows& rows, int64_t slot) const;
   void copy(const Unit& unit, const Panel& panel, int64_t slot) const;
   Rows at(const Unit& unit, const Rows& rows, int64_t slot) const;
   Panel at(const Unit& unit, const Panel& panel, int64_t slot) const;
