@@ -166,7 +166,7 @@ class Bench {
     return all;
   }
 
-  // Tiles of other shapes, with one or two stages and other warps; those of few rows stay.
+  // Tiles of other shapes, with one or two stages; those of few rows stay.
   template <typename Form>
   static std::vector<Form> other_tiles_of_threads(const Form& chosen) {
     std::vector<Form> all;
@@ -179,18 +179,12 @@ class Bench {
     const gpu::ProductTile& of_chosen = chosen.tile;
     if (of_chosen.per_thread_rows == 1 || of_chosen.per_thread_columns == 1 || of_chosen.sums != kernel::Type::f32)
       return add(of_chosen), all;
-    for (const gpu::tuning::TimedProductTile& timed : gpu::tuning::kProductTiles) {
-      gpu::ProductTile tile = gpu::product_tile_of(timed);
-      for (const int warp_across : {0, 8}) {
-        tile.warp_across = warp_across;
-        add(tile);
-      }
-    }
+    for (const gpu::tuning::TimedProductTile& timed : gpu::tuning::kProductTiles) add(gpu::product_tile_of(timed));
     return all;
   }
-  // Of a tile by threads: its depth, stages, and threads of a warp across.
+  // Of a tile by threads: its depth and stages.
   static std::string more_of(const gpu::TileForm& form) {
-    return form.matrix_tile ? "" : join(" d", form.tile.depth, "s", form.tile.stages, "w", form.tile.warp_across);
+    return form.matrix_tile ? "" : join(" d", form.tile.depth, "s", form.tile.stages);
   }
 
   gpu::BufferView random(DataType dtype, int64_t elements) {

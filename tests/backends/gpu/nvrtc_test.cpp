@@ -228,7 +228,7 @@ TEST(Nvrtc, TilesOfThreadsDoNotSpill) {
         stack.dst = {512, 512, 512, 1, {}, f32};
         MatmulForm form = choose_form(stack, {}, languages::cuda);
         form.tile = product_tile_of(timed);
-        form.tile.stages = stages, form.tile.warp_across = stages == 1 ? 0 : 8;
+        form.tile.stages = stages;
         SCOPED_TRACE(join("tiles of ", form.rows(), " x ", form.columns(), " by ", form.group_size(), " threads, ", stages,
                           " stages", along ? "" : ", factors the other way round"));
         const cuda::Image image = image_of(*nvrtc, emit_matmul(form, languages::cuda), 90);

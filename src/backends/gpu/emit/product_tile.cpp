@@ -26,8 +26,7 @@ ProductTile product_tile_of(const tuning::TimedProductTile& timed) {
           .per_thread_rows = timed.per_thread_rows,
           .per_thread_columns = timed.per_thread_columns,
           .depth = timed.depth,
-          .stages = timed.stages,
-          .warp_across = timed.warp_across};
+          .stages = timed.stages};
 }
 
 // The tile of the least time, as of matrix instructions (matrix_tile.cpp).
@@ -79,16 +78,9 @@ std::string ProductTileText::place(const std::string& row_count, const std::stri
   };
   shared("left", rows, tile_.per_thread_rows);
   shared("right", columns, tile_.per_thread_columns);
-  emit_place_of_thread();
+  out_.line("const int thread = LM_THREAD, tx = thread % ", tile_.threads_across, ", ty = thread / ", tile_.threads_across,
+            ";");
   return emit_place_of_tile(out_, rows, columns, row_count, column_count);
-}
-
-void ProductTileText::emit_place_of_thread() {
-  const int across = tile_.threads_across, of_warp = tile_.warp_across;
-  if (of_warp == 0) return out_.line("const int thread = LM_THREAD, tx = thread % ", across, ", ty = thread / ", across, ";");
-  out_.line("const int thread = LM_THREAD, warp = thread / ", tuning::kWarp, ", lane = thread % ", tuning::kWarp, ";");
-  out_.line("const int tx = warp % ", across / of_warp, " * ", of_warp, " + lane % ", of_warp, ", ty = warp / ",
-            across / of_warp, " * ", tuning::kWarp / of_warp, " + lane / ", of_warp, ";");
 }
 
 // Where a stage begins in local memory, as " + PLACE".

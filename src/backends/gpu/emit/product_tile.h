@@ -23,7 +23,6 @@ struct ProductTile {
   int resident = 0;                       // work-groups of a multiprocessor, at least; 0: as many as many registers allow
   // Tiles of each factor in local memory: with two, a step has one barrier.
   int stages = 1;
-  int warp_across = 0;  // threads of a warp along a row of the tile; 0: as many as the work-group has
   bool operator==(const ProductTile&) const = default;
 
   int group_size() const { return threads_down * threads_across; }
@@ -63,7 +62,6 @@ class ProductTileText {
  private:
   // A thread's items of a tile: at each, `body` with its number `i`, and `at` and `c` as above.
   void for_items(int extent, bool along_terms, const std::function<void()>& body) const;
-  void emit_place_of_thread();
   std::string unrolling() const;
   void multiply();
   // The row or column of a thread's element `i`: elements that are neighbours in the tile are read together.

@@ -10,7 +10,7 @@ namespace lamina::gpu {
 
 double time_of_tiles(int64_t tiles, double alone, double of_many, const DeviceLimits& limits) {
   const auto rounds = static_cast<double>((tiles + limits.compute_units - 1) / limits.compute_units);
-  return std::max(rounds * of_many, alone);
+  return rounds * of_many + std::max(0.0, alone - of_many) / rounds;
 }
 
 int MatrixTile::resident_groups() const {

@@ -30,6 +30,7 @@ struct MatrixTile {
 bool has_matrix_instructions(DataType left, DataType right);
 
 // The time of the multiprocessor with the most tiles, if one takes `alone` where it is the only one and `of_many` among many.
+// The latency that few tiles do not hide shrinks with their number.
 double time_of_tiles(int64_t tiles, double alone, double of_many, const DeviceLimits& limits);
 
 MatrixTile choose_matrix_tile(int64_t rows, int64_t columns, int64_t products, const DeviceLimits& limits);

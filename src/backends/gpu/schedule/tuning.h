@@ -116,19 +116,19 @@ inline constexpr int kMatmulSide = 16, kMatmulPerThread = 4;
 //   gpu_products: f32. 4096 rows of 128 x 128 take 3,706 us with 8 entries, 4,049 with 16
 inline constexpr int kMatmulDepth = 16, kMatmulDepthOfLargeTiles = 8;
 // Tiles of products of f32 by threads: threads down and across, elements of a thread down and across, entries of k at a time,
-// tiles in local memory, and threads of a warp across (product_tile.h). Then their times as in kMatrixTiles. No bits.
-//   gpu_products: f32. Those of 64 x 64 and 128 x 128 by 256 threads are measured on an H100, the others are estimates
+// and tiles in local memory (product_tile.h). Then their times as in kMatrixTiles. No bits.
+//   gpu_products: f32, on an H100, of 64 to 4096 rows
 struct TimedProductTile {
-  int threads_down, threads_across, per_thread_rows, per_thread_columns, depth, stages, warp_across;
+  int threads_down, threads_across, per_thread_rows, per_thread_columns, depth, stages;
   double alone, of_many;
   int elements_of_thread() const { return per_thread_rows * per_thread_columns; }
 };
-inline constexpr std::array<TimedProductTile, 6> kProductTiles = {{{16, 16, 8, 8, kMatmulDepthOfLargeTiles, 1, 0, 8200, 7238},
-                                                                   {16, 16, 4, 8, kMatmulDepth, 1, 0, 4860, 4240},
-                                                                   {16, 16, 4, 4, kMatmulDepth, 1, 0, 3141, 2457},
-                                                                   {8, 16, 8, 4, kMatmulDepth, 1, 0, 2780, 2120},
-                                                                   {8, 16, 4, 4, kMatmulDepth, 1, 0, 1670, 1240},
-                                                                   {8, 8, 4, 4, kMatmulDepth, 1, 0, 1170, 620}}};
+inline constexpr std::array<TimedProductTile, 6> kProductTiles = {{{16, 16, 8, 8, kMatmulDepthOfLargeTiles, 1, 8950, 7113},
+                                                                   {16, 16, 4, 8, kMatmulDepth, 1, 5430, 4248},
+                                                                   {16, 16, 4, 4, kMatmulDepth, 1, 3125, 2394},
+                                                                   {8, 16, 8, 4, kMatmulDepth, 2, 3219, 1994},
+                                                                   {8, 16, 4, 4, kMatmulDepth, 1, 2864, 1223},
+                                                                   {8, 8, 4, 4, kMatmulDepth, 2, 3840, 668}}};
 // The most elements of a thread in a convolution, whose loads need many registers, and in a matrix product.
 inline constexpr int kElementsOfConvolution = 16, kElementsOfMatmul = 64;
 // The same, and columns of a thread, in a product of up to 16 rows. It waits for weights from memory: a group loads 8 KiB of
