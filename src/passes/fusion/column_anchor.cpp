@@ -13,7 +13,7 @@ constexpr int64_t kMinSummedRows = 256;
 
 constexpr int64_t kMinColumns = 64;  // a row fills vectors of all widths
 
-// A longer chain of readers is not searched for the summed dims.
+// Readers that are searched for the summed dims; where there are more, one may have them.
 constexpr size_t kMaxReaders = 16;
 
 bool is_layout(const Op& op) { return schema_of(op.kind).op_class == OpClass::layout; }
@@ -48,7 +48,7 @@ bool is_read_by_a_larger_nest(const FusionState& state, ValueIndex sum) {
       }
     }
   }
-  return false;
+  return open.size() > kMaxReaders;
 }
 
 }  // namespace

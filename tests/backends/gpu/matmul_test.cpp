@@ -281,7 +281,7 @@ TEST(GpuMatmul, TheSameFormIsCompiledOnce) {
   const WholeRun first = expect_right(*gpu, {.src = {3, 21, 13}, .weights = {3, 13, 22}});
   EXPECT_TRUE(expect_right(*gpu, {.src = {5, 30, 17}, .weights = {5, 17, 31}}).info.from_cache);
   EXPECT_THAT(first.info.kernels, ElementsAre("lamina_matmul_f32"));
-  EXPECT_THAT(first.info.schedules, ElementsAre("tiles of 32 x 32"));
+  EXPECT_THAT(first.info.schedules, ElementsAre(HasSubstr("tiles of 32 x ")));
   EXPECT_THAT(first.info.kernel_texts, ElementsAre(HasSubstr("3 products of [21, 13] and [13, 22]")));
 }
 

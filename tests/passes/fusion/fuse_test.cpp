@@ -185,6 +185,14 @@ TEST(FuseColumnSums, ThatTheSummedRowsReadReduceInnerDims) {
   g.named("divide").op(OpKind::Divide, {relu, root});
   EXPECT_EQ(fused(g.finish()), "relu sum sqrt divide");
 }
+TEST(FuseColumnSums, ThatTheSummedRowsReadThroughManyOpsReduceInnerDims) {
+  GraphBuilder g;
+  const auto relu = g.named("relu").op(OpKind::ReLU, {g.input(f32, {256, 64})});
+  auto last = g.named("sum").op(OpKind::ReduceSum, {relu}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", true}});
+  for (int i = 0; i < 20; ++i) last = g.op(OpKind::Tanh, {last});
+  g.named("divide").op(OpKind::Divide, {relu, last});
+  EXPECT_EQ(inner_of_sum(g.finish()), (std::vector<bool>{true, false}));
+}
 
 TEST(FuseNorm, TakesOpsOnItsStatistics) {
   GraphBuilder g;
