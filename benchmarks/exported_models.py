@@ -7,7 +7,7 @@
 MODEL: bert (BERT-base, 12 layers, 128 tokens), llama (a block of 2048 channels with grouped queries, 128 tokens), resnet50 (one
 image of 224 pixels); default: all. Weights are random, in f32. Rows of each model, one per runtime:
   export     seconds from torch.export's program to the file, with empty caches: median of R processes; ONNX Runtime compiles
-             when it loads. Before, a file of that size is written and removed, so that its pages are at hand: where a hypervisor
+             when it loads. Before, a file of that size is written and removed, so that its pages were used before: where a hypervisor
              has to find memory that was not used for a while, the first write of 344 MB takes up to 1 s instead of 0.07 s
   file       MB of the file
   load       milliseconds until the model can be called, in a process that has imported the package; the file is in the page cache
@@ -245,7 +245,7 @@ def new_program(name, small):
         return module, inputs, torch.export.export(module, inputs)
 
 
-def _have_pages_at_hand(path, count):
+def _use_pages(path, count):
     with tempfile.NamedTemporaryFile(dir=path.parent) as file:
         for _ in range(0, count, 1 << 20):
             file.write(bytes(1 << 20))
@@ -256,7 +256,7 @@ def run_exporter(runtime, name, path, small):
     import torch
 
     module, inputs, program = new_program(name, small)
-    _have_pages_at_hand(pathlib.Path(path), 2 * sum(each.nbytes for each in program.state_dict.values()))
+    _use_pages(pathlib.Path(path), 2 * sum(each.nbytes for each in program.state_dict.values()))
     if runtime.startswith("lamina"):
         import lamina
     begin = time.perf_counter()
