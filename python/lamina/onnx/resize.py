@@ -1,6 +1,6 @@
-"""Resize: per axis, a product with a matrix of weights or, for the nearest mode, a gather. ONNX's own evaluator computes the
-matrix when the model is read, by resizing unit vectors. This covers every mode, rounding and border rule, because all of them
-are linear."""
+"""Resize: an Interpolate where that op has the same weights; else, per axis, a product with a matrix of weights or, for the
+nearest mode, a gather. ONNX's own evaluator computes the matrix when the model is read, by resizing unit vectors. This covers
+every mode, rounding and border rule, because all of them are linear."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from lamina.onnx.folding import fold
 from lamina.onnx.node import Node, Unfit
 
 _OF_EACH_AXIS = ("coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside", "mode", "nearest_mode", "antialias")
+
+_SAME_WEIGHT = 1e-6  # the error that Interpolate's own sums may have
 
 
 class _Axis:
@@ -33,17 +35,18 @@ def resize(node: Node) -> Any:
     numbers = [a % len(shape) for a in node.attribute("axes", None) or range(len(shape))]
     axes = _axes(node, [shape[number] for number in numbers])
     leading = _leading(node, axes)
-    made, outside = x, node.attribute("extrapolation_value", 0.0) if _crops(node) else 0.0
+    weights = {number: _weights(node, axis, leading) for number, axis in zip(numbers, axes)
+               if axis.region is not None or (leading or axis).ratio != 1}
+    if not weights:
+        return node.copy(x)
+    outside = node.attribute("extrapolation_value", 0.0) if _crops(node) else 0.0
     inside = numpy.ones([1] * len(shape), bool)
-    for number, axis in zip(numbers, axes):
-        if axis.region is None and (leading or axis).ratio == 1:
-            continue
-        weights = _weights(node, axis, leading)
-        inside = inside & weights.any(0).reshape([-1 if i == number else 1 for i in range(len(shape))])
-        made = _along(node, made, number, weights)
+    for number, of_axis in weights.items():
+        inside = inside & of_axis.any(0).reshape([-1 if i == number else 1 for i in range(len(shape))])
+    made = _interpolated(node, x, weights) or _along_each(node, x, weights)
     if outside and not inside.all():
         made = node.op("Select", [node.array(inside, "boolean"), made, node.scalar(outside, made)])
-    return node.copy(x) if made is x else made
+    return made
 
 
 def _crops(node: Node) -> bool:
@@ -87,6 +90,42 @@ def _weights(node: Node, axis: _Axis, leading: Optional[_Axis]) -> numpy.ndarray
     if made is None:
         raise Unfit("more weights than are computed when a model is read")
     return made[0] if leading is None else made[0][..., 0]
+
+
+def _interpolated(node: Node, x: Any, weights: dict) -> Any:
+    """Returns an Interpolate of x if it has these weights; else None."""
+    shape, mode = node.shape(x), node.attribute("mode", "nearest")
+    if mode not in ("nearest", "linear") or min(weights) < 2 or x.dtype not in ("f32", "bf16", "f16"):
+        return None
+    sizes = [weights[i].shape[1] if i in weights else shape[i] for i in range(2, len(shape))]
+    for positions in ("half_pixel", "align_corners"):
+        made = [_weights_of_interpolate(*of_axis.shape, mode, positions) for of_axis in weights.values()]
+        if all(numpy.abs(ours - theirs).max() <= _SAME_WEIGHT for ours, theirs in zip(made, weights.values())):
+            return node.op("Interpolate", [x], mode=mode, sizes=sizes, data_format="NCX", coordinate_transformation_mode=positions)
+    return None
+
+
+def _weights_of_interpolate(extent: int, size: int, mode: str, positions: str) -> numpy.ndarray:
+    """Returns the weights [extent, size] of lamina's op, whose positions are quotients of the extents."""
+    made, o, last = numpy.zeros((extent, size)), numpy.arange(size), extent - 1
+    if positions == "half_pixel":
+        above, divisor = (2 * o + 1) * extent - size, 2 * size
+    else:
+        above, divisor = 2 * o * last, max(2 * (size - 1), 1)
+    if mode == "nearest":
+        made[numpy.clip((2 * above + divisor) // (2 * divisor), 0, last), o] = 1
+        return made
+    at = numpy.clip(above / divisor, 0, last)
+    below = at.astype(int)
+    numpy.add.at(made, (below, o), 1 - (at - below))
+    numpy.add.at(made, (numpy.minimum(below + 1, last), o), at - below)
+    return made
+
+
+def _along_each(node: Node, x: Any, weights: dict) -> Any:
+    for number, of_axis in weights.items():
+        x = _along(node, x, number, of_axis)
+    return x
 
 
 def _along(node: Node, x: Any, axis: int, weights: numpy.ndarray) -> Any:
