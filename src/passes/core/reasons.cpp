@@ -35,6 +35,8 @@ const std::vector<ReasonEntry>& reason_table() {
       {ReasonCode::alone_column_result, "alone.column_result",
        "The value is a sum over all rows, complete only when the loop nest has ended."},
       {ReasonCode::alone_part, "alone.part", "One op reads a part of the other's result, which must be in memory first."},
+      {ReasonCode::alone_wider, "alone.wider",
+       "The op converts a value to a wider type for another loop nest, which converts it while it reads."},
       {ReasonCode::alone_mixed_f64, "alone.mixed_f64", "A loop nest computes in f64 or in f32, not in both."},
       {ReasonCode::alone_unsupported, "alone.unsupported", "The backend does not run the op."},
       {ReasonCode::on_reference, "on_reference",

@@ -28,6 +28,7 @@ enum class ReasonCode {
   alone_layout,
   alone_column_result,
   alone_part,
+  alone_wider,
   alone_mixed_f64,
   alone_unsupported,
   on_reference,

@@ -117,6 +117,9 @@ class Explainer {
                " access other rows";
       case ReasonCode::alone_column_result:
         return shared + " is a sum over all rows, complete only when the loop nest has ended";
+      case ReasonCode::alone_wider:
+        return "only another loop nest reads the wider result of " + name(decision.other_op) + ", so " + shared +
+               " is in memory as it is";
       case ReasonCode::alone_part: return "only a part of " + shared + " is read, so all of it must be in memory first";
       case ReasonCode::alone_mixed_f64: return shared + " would mix f64 with another floating-point type in one loop nest";
       case ReasonCode::alone_unsupported: return "the backend does not run " + name(decision.other_op);

@@ -1,13 +1,16 @@
 #include "passes/fusion/fuse.h"
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
+#include <utility>
 
 #include "interface/op_schema.h"
 #include "interface/status.h"
 #include "passes/fusion/explain_fusion.h"
 #include "passes/fusion/group_order.h"
 #include "passes/fusion/grow_group.h"
+#include "passes/fusion/widening_ops.h"
 
 namespace lamina {
 namespace {
@@ -130,21 +133,62 @@ std::vector<FusionGroup> finish_in_order(const FusionState& state, std::vector<G
   return finished_groups;
 }
 
+// All groups of a graph.
+struct Fused {
+  std::unique_ptr<FusionState> state;
+  std::vector<Grown> groups;
+};
+
+// Grows all groups. If some compute a wider form of a value for other groups, all groups grow once more without that, until
+// each of the ops that make such forms is in a group with a reader.
+class Fuser {
+ public:
+  Fuser(const Graph& graph, const std::vector<bool>& runnable, bool fuse_ops, const LibraryCapabilities* library)
+      : graph_(graph), runnable_(runnable), fuse_ops_(fuse_ops), library_(library) {}
+
+  Fused run() const {
+    Fused first = grown({});
+    if (!fuse_ops_) return first;
+    std::vector<bool> by_readers = widening_ops_for_other_groups(*first.state);
+    for (int times = 0; times < kMostTimes && has_any(by_readers); ++times) {
+      Fused again = grown(by_readers);
+      std::vector<bool> kept = with_readers(*again.state);
+      if (kept == by_readers) return again;
+      by_readers = std::move(kept);
+    }
+    return first;
+  }
+
+ private:
+  static constexpr int kMostTimes = 3;
+
+  static bool has_any(const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); }
+
+  Fused grown(std::vector<bool> by_readers) const {
+    Fused made{std::make_unique<FusionState>(graph_, runnable_, library_, std::move(by_readers)), {}};
+    for (const int anchor : anchors_in_order(*made.state)) {
+      if (made.state->group_of[static_cast<size_t>(anchor)] >= 0) continue;
+      const int id = static_cast<int>(made.groups.size());
+      made.groups.push_back(fuse_ops_ ? grow_one(*made.state, anchor, id) : leave_alone(*made.state, anchor, id));
+    }
+    return made;
+  }
+
+  const Graph& graph_;
+  const std::vector<bool>& runnable_;
+  const bool fuse_ops_;
+  const LibraryCapabilities* const library_;
+};
+
 }  // namespace
 
 std::vector<FusionGroup> fuse(const Graph& graph, const std::vector<bool>& runnable, bool fuse_ops,
                               const LibraryCapabilities* library) {
   LAMINA_CHECK(runnable.size() == graph.ops().size(), "one flag per op");
-  FusionState state(graph, runnable, library);
-  std::vector<Grown> grown;
-  for (const int anchor : anchors_in_order(state)) {
-    if (state.group_of[static_cast<size_t>(anchor)] >= 0) continue;
-    const int id = static_cast<int>(grown.size());
-    grown.push_back(fuse_ops ? grow_one(state, anchor, id) : leave_alone(state, anchor, id));
-  }
-  place_markers(state, grown);
-  std::vector<FusionGroup> groups = finish_in_order(state, grown);
-  explain_fusion(state, groups);
+  Fused fused = Fuser(graph, runnable, fuse_ops, library).run();
+  place_markers(*fused.state, fused.groups);
+  std::vector<FusionGroup> groups = finish_in_order(*fused.state, fused.groups);
+  explain_fusion(*fused.state, groups);
   return groups;
 }
 

@@ -52,14 +52,21 @@ FloatMode float_mode(const Graph& graph, const Op& op) {
   return has_f64 ? FloatMode::f64 : has_other ? FloatMode::f32 : FloatMode::none;
 }
 
-FusionState::FusionState(const Graph& the_graph, const std::vector<bool>& which_run, const LibraryCapabilities* library)
-    : graph(the_graph), runnable(which_run), contracted(the_graph), group_of(the_graph.ops().size(), -1) {
+FusionState::FusionState(const Graph& the_graph, const std::vector<bool>& which_run, const LibraryCapabilities* library,
+                         std::vector<bool> by_readers)
+    : graph(the_graph),
+      runnable(which_run),
+      computed_by_readers(std::move(by_readers)),
+      contracted(the_graph),
+      group_of(the_graph.ops().size(), -1) {
   views.reserve(graph.ops().size());
   for (const Op& op : graph.ops()) {
     views.push_back(iteration_view(graph, op));
     if (library != nullptr && library->is_faster(graph, op)) views.back().why_not = "the library is faster than a kernel";
   }
 }
+
+bool FusionState::is_computed_by_readers(int op) const { return !computed_by_readers.empty() && computed_by_readers[at(op)]; }
 
 // ---- growing
 
@@ -102,7 +109,7 @@ void GroupGrower::push_neighbours(int op) {
   for (const ValueIndex value : op_at(op).inputs) {
     if (value == kNoValue) continue;
     const int producer = state_.graph.value(value).producer.op;
-    if (producer >= 0) open_.push_back({producer, op, value, ReasonCode::fused_producer});
+    if (producer >= 0 && !state_.is_computed_by_readers(op)) open_.push_back({producer, op, value, ReasonCode::fused_producer});
     if (!is_member(producer)) push_siblings(op, value);
   }
 }
@@ -116,6 +123,8 @@ void GroupGrower::push_siblings(int op, ValueIndex value) {
 void GroupGrower::try_join(const Candidate& candidate) {
   if (state_.group_of[at(candidate.op)] >= 0 || is_marker(op_at(candidate.op))) return;
   std::optional<ReasonCode> refused = obstacle_of_kind(candidate.op);
+  const bool is_reader = candidate.relation == ReasonCode::fused_consumer;
+  if (!refused && is_reader && state_.is_computed_by_readers(candidate.op)) refused = ReasonCode::alone_wider;
   if (!refused) {
     Attempt attempt{candidate.op, state_.views[at(candidate.op)], {}, {}};
     refused = obstacle(attempt, candidate);

@@ -35,14 +35,18 @@ struct Decision {
 
 // State that all groups of a graph share during growth.
 struct FusionState {
-  FusionState(const Graph& graph, const std::vector<bool>& runnable, const LibraryCapabilities* library);
+  FusionState(const Graph& graph, const std::vector<bool>& runnable, const LibraryCapabilities* library,
+              std::vector<bool> computed_by_readers = {});
 
   const Graph& graph;
   const std::vector<bool>& runnable;
+  const std::vector<bool> computed_by_readers;  // per op: it does not join its producer (widening_ops.h); or empty
   ContractedGraph contracted;
   std::vector<IterationView> views;  // per op; in the dims of its group once it is in one
   std::vector<int> group_of;         // per op; -1 before it is in a group
   std::vector<Decision> decisions;
+
+  bool is_computed_by_readers(int op) const;
 };
 
 // The loop nest of one group under construction. It grows from `anchor` as far as the rules allow.
