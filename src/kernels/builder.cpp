@@ -149,12 +149,16 @@ void Builder::column_sum(Value a, int arg) {
   append({.kind = NodeKind::column_sum, .type = a.type(), .operands = {a.node, -1, -1}, .arg = arg, .coefficients = {}});
 }
 
+void Builder::segment_sum(Value a, int arg) {
+  append({.kind = NodeKind::segment_sum, .type = a.type(), .operands = {a.node, -1, -1}, .arg = arg, .coefficients = {}});
+}
+
 Kernel Builder::finish() {
-  // Mark what a store or a column sum needs, walking from the end. Then renumber.
+  // Mark what a store or a sum in memory needs, walking from the end. Then renumber.
   std::vector<bool> used(kernel_.nodes.size(), false);
   for (size_t i = kernel_.nodes.size(); i-- > 0;) {
     const Node& node = kernel_.nodes[i];
-    if (node.kind == NodeKind::store || node.kind == NodeKind::column_sum) used[i] = true;
+    if (writes_arg(node)) used[i] = true;
     for (int k = 0; used[i] && k < operand_count(node); ++k)
       used[static_cast<size_t>(node.operands[static_cast<size_t>(k)])] = true;
   }

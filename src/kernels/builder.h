@@ -46,6 +46,7 @@ class Builder {
 
   void store(Value a, int arg);
   void column_sum(Value a, int arg);
+  void segment_sum(Value a, int arg);
 
   int64_t row_size() const { return kernel_.row_size(); }
   const Node& node(Value value) const { return kernel_.node(value.node); }

@@ -20,6 +20,7 @@ struct PlanTarget {
   int64_t tile_bytes = 0;
   // an additional kernel costs less than computing shared values in every row
   bool computes_ahead = false;
+  bool sums_segments = false;                    // runs segment sums (kernel_ir.h)
   bool copies_in_words = false;                  // reads and writes 32-bit words at any byte address
   const LibraryCapabilities* library = nullptr;  // null if the backend has no primitive library
 };

@@ -45,22 +45,30 @@ void walk_once_where_outputs_are_one(Kernel& kernel) {
   }
 }
 
+// Whether a segment sum varies along the inner dim `d`. Such dims stay the first of the inner ones.
+bool numbers_segments(const Kernel& kernel, size_t d) {
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& node) {
+    return node.kind == NodeKind::segment_sum && kernel.arg(node.arg).strides[d] != 0;
+  });
+}
+
 void drop_unit_dims_and_order(Kernel& kernel) {
-  std::vector<size_t> entries, outer, inner;
+  std::vector<size_t> entries, outer, segments, inner;
   for (size_t d = 0; d < kernel.extents.size(); ++d) {
     if (kernel.extents[d] == 1) continue;
     const bool of_entries = d < static_cast<size_t>(kernel.entry_rank), is_outer = d < static_cast<size_t>(kernel.outer_rank);
-    (of_entries ? entries : is_outer ? outer : inner).push_back(d);
+    (of_entries ? entries : is_outer ? outer : numbers_segments(kernel, d) ? segments : inner).push_back(d);
   }
   if (!kernel.args.empty()) {
     const Dims strides = leading_arg(kernel).strides;
-    for (std::vector<size_t>* dims : {&entries, &outer, &inner})
+    for (std::vector<size_t>* dims : {&entries, &outer, &segments, &inner})
       std::stable_sort(dims->begin(), dims->end(), [&](size_t a, size_t b) { return strides[a] > strides[b]; });
   }
   std::vector<size_t> order = entries;
   order.insert(order.end(), outer.begin(), outer.end());
   kernel.entry_rank = static_cast<int>(entries.size());
   kernel.outer_rank = static_cast<int>(order.size());
+  order.insert(order.end(), segments.begin(), segments.end());
   order.insert(order.end(), inner.begin(), inner.end());
   permute(kernel, order);
 }

@@ -183,10 +183,8 @@ class Interpreter {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const Node& n = kernel_.nodes[i];
       if (n.per_element || n.phase > phase || row.known[i]) continue;
-      if (n.kind == NodeKind::reduce || n.kind == NodeKind::moments || n.kind == NodeKind::mean ||
-          n.kind == NodeKind::variance || n.kind == NodeKind::column_sum) {
+      if (reduces_rows(n) || n.kind == NodeKind::mean || n.kind == NodeKind::variance || n.kind == NodeKind::column_sum)
         continue;
-      }
       row.known[i] = true;
       if (n.kind == NodeKind::store)
         store(n.arg, row, 0, n.type, row.values[static_cast<size_t>(n.operands[0])]);
@@ -244,6 +242,7 @@ class Interpreter {
       root.node = i;
       root.by_block = n.kind == NodeKind::moments && plan_.moments_by_block();
       if (n.kind == NodeKind::reduce) root.accumulators.emplace_back(n.reduction, n.type);
+      if (n.kind == NodeKind::segment_sum) root.accumulators.emplace_back(Reduction::sum, n.type);
       if (n.kind == NodeKind::moments) root.accumulators.assign(2, Accumulator(Reduction::sum, n.type));
       if (n.kind == NodeKind::moments && is_first) root.shift = shift_of(row, n.operands[0]);
       roots.push_back(std::move(root));
@@ -299,8 +298,10 @@ class Interpreter {
     };
     walk(end_block, [&](int64_t position, int lane) {
       const std::vector<Scalar> values = element_values(row, plan_.nodes(phase), position);
-      for (Root& root : roots)
+      for (Root& root : roots) {
         visit(row, root, phase, position, lane, values[static_cast<size_t>(node(root.node).operands[0])]);
+        if (node(root.node).kind == NodeKind::segment_sum) end_segment(row, root, position);
+      }
     });
     for (const Root& root : roots) finish(row, root, phase);
   }
@@ -390,11 +391,22 @@ class Interpreter {
     const Node& n = node(root.node);
     if (n.kind == NodeKind::store) return store(n.arg, row, position, n.type, value);
     if (n.kind == NodeKind::column_sum) return add_to_column(root.node, row.row, position, value.real);
-    if (n.kind == NodeKind::reduce)
+    if (n.kind == NodeKind::reduce || n.kind == NodeKind::segment_sum)
       root.accumulators[0].add(lane, value.real);
     else
       deviate(root, lane, value.real,
               plan_.loop_of(root.node) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)]);
+  }
+
+  // Stores the sum of the segment that ends at `position`, if one does.
+  void end_segment(const RowState& row, Root& root, int64_t position) {
+    const Node& n = node(root.node);
+    int64_t size = 1;
+    for (size_t d = first_segment_dim(kernel_, arg(n.arg)); d < kernel_.extents.size(); ++d) size *= kernel_.extents[d];
+    if ((position + 1) % size != 0) return;
+    root.accumulators[0].flush();
+    store(n.arg, row, position, n.type, {narrow(n.type, root.accumulators[0].total()), 0});
+    root.accumulators[0] = Accumulator(Reduction::sum, n.type);
   }
 
   void finish(RowState& row, const Root& root, int phase) const {

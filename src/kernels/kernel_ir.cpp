@@ -28,20 +28,20 @@ DataType data_type_of(Type type) {
 bool is_integer(Type type) { return lamina::is_integer(data_type_of(type)); }
 bool is_signed_integer(Type type) { return lamina::is_signed_integer(data_type_of(type)); }
 
-bool Kernel::has_row_reduction() const {
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [](const Node& n) { return n.kind == NodeKind::reduce || n.kind == NodeKind::moments; });
-}
+bool Kernel::has_row_reduction() const { return std::any_of(nodes.begin(), nodes.end(), reduces_rows); }
 
 bool Kernel::has_column_sum() const {
   return std::any_of(nodes.begin(), nodes.end(), [](const Node& n) { return n.kind == NodeKind::column_sum; });
 }
 
+bool Kernel::has_segment_sum() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& n) { return n.kind == NodeKind::segment_sum; });
+}
+
 int Kernel::phase_count() const {
   int last = 0;
   for (const Node& node : nodes) {
-    const bool writes = node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
-    if (node.per_element || writes) last = std::max(last, node.phase);
+    if (node.per_element || writes_arg(node)) last = std::max(last, node.phase);
   }
   return last + 1;
 }
@@ -64,9 +64,8 @@ int64_t Kernel::row_size() const {
 
 // Row values in f64 (the threshold of a dropout) do not count: they need no f64 vectors.
 bool Kernel::computes_in_f64() const {
-  return std::any_of(nodes.begin(), nodes.end(), [](const Node& n) {
-    return n.type == Type::f64 && (n.per_element || n.kind == NodeKind::reduce || n.kind == NodeKind::moments);
-  });
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node& n) { return n.type == Type::f64 && (n.per_element || reduces_rows(n)); });
 }
 
 std::vector<bool> element_nodes_of(const Kernel& kernel, NodeIndex root) {
@@ -134,6 +133,20 @@ int64_t span_of(const Kernel& kernel, const Arg& arg) {
 bool is_load(const Node& node) { return node.kind == NodeKind::load || node.kind == NodeKind::load_entry; }
 
 bool reads_arg(const Node& node) { return is_load(node) || node.kind == NodeKind::sum_entries; }
+
+bool writes_arg(const Node& node) {
+  return node.kind == NodeKind::store || node.kind == NodeKind::column_sum || node.kind == NodeKind::segment_sum;
+}
+
+bool reduces_rows(const Node& node) {
+  return node.kind == NodeKind::reduce || node.kind == NodeKind::moments || node.kind == NodeKind::segment_sum;
+}
+
+size_t first_segment_dim(const Kernel& kernel, const Arg& arg) {
+  size_t dim = kernel.extents.size();
+  while (dim > static_cast<size_t>(kernel.outer_rank) && arg.strides[dim - 1] == 0) --dim;
+  return dim;
+}
 
 int operand_count(const Node& node) {
   int count = 0;
@@ -271,13 +284,13 @@ std::string fault_of(const Kernel& kernel, size_t i) {
     const NodeIndex operand = node.operands[static_cast<size_t>(k)];
     if (operand >= static_cast<NodeIndex>(i)) return "uses a node that comes after it";
     const Node& used = kernel.node(operand);
-    if (used.kind == NodeKind::store || used.kind == NodeKind::column_sum) return "uses a node without a value";
+    if (writes_arg(used)) return "uses a node without a value";
     if (used.phase + passes_of(node.kind) > node.phase) return "runs before its operand is known";
     const bool reads_moments =
         node.kind == NodeKind::mean || node.kind == NodeKind::variance || (node.kind == NodeKind::center && k == 1);
     if ((used.kind == NodeKind::moments) != reads_moments) return "reads moments as a value, or a value as moments";
   }
-  const bool needs_arg = reads_arg(node) || node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
+  const bool needs_arg = reads_arg(node) || writes_arg(node);
   if (needs_arg && (node.arg < 0 || node.arg >= static_cast<int>(kernel.args.size())))
     return "names an arg that does not exist";
   if (needs_arg && kernel.arg(node.arg).output == reads_arg(node)) {
@@ -286,6 +299,14 @@ std::string fault_of(const Kernel& kernel, size_t i) {
   if ((node.kind == NodeKind::sum_entries) != (node.order >= 0) || node.order >= static_cast<int>(kernel.args.size()) ||
       (node.order >= 0 && (kernel.arg(node.order).output || kernel.arg(node.order).dtype != DataType::s64)))
     return "has no order, or one that is not an input of s64";
+  if (node.kind == NodeKind::segment_sum) {
+    const auto outer = static_cast<size_t>(kernel.outer_rank), first = first_segment_dim(kernel, kernel.arg(node.arg));
+    const Dims& strides = kernel.arg(node.arg).strides;
+    const bool varies_first = std::find(strides.begin() + kernel.outer_rank, strides.begin() + static_cast<long>(first), 0) ==
+                              strides.begin() + static_cast<long>(first);
+    if (first == outer || first == kernel.extents.size() || !varies_first)
+      return "sums segments to an arg that does not vary along the first inner dims alone";
+  }
   if (node.kind == NodeKind::store && node.per_element == false) {
     const Arg& arg = kernel.arg(node.arg);
     for (size_t d = static_cast<size_t>(kernel.outer_rank); d < kernel.extents.size(); ++d) {
@@ -325,7 +346,8 @@ std::string type_fault(const Kernel& kernel, const Node& node) {
         return join("stores ", name_of(node.type), " as ", lamina::name_of(kernel.arg(node.arg).dtype));
       break;
     case NodeKind::reduce:
-    case NodeKind::column_sum: break;
+    case NodeKind::column_sum:
+    case NodeKind::segment_sum: break;
   }
   for (int k = 0; k < operand_count(node); ++k)
     if (operand(static_cast<size_t>(k)) != node.type)

@@ -41,17 +41,20 @@ enum class NodeKind {
   // f64: the sum of elements of arg `arg`, in the entries that the elements of arg `order` from operand 0 to operand 1 - 1
   // number, one after the other. `value` is the average number of entries in a sum, and decides nothing but speed.
   sum_entries,
-  constant,   // `value`
-  index,      // sum over dims of coefficients[d] * i_d, type s64
-  map,        // `op` of the operands
-  reduce,     // `reduction` of operand 0 over the inner dims: a value per row
-  moments,    // mean and biased variance of operand 0 over the inner dims; read through the three nodes below
-  mean,       // operand 0: moments
-  variance,   // operand 0: moments
-  center,     // operand 0 minus the mean of operand 1 (moments), with the mean's rounding error taken out; times operand 2, if
-              // given
-  store,      // operand 0 to arg `arg`
-  column_sum  // sum of operand 0 over all rows, or those of an entry, to arg `arg`: a value per inner position
+  constant,    // `value`
+  index,       // sum over dims of coefficients[d] * i_d, type s64
+  map,         // `op` of the operands
+  reduce,      // `reduction` of operand 0 over the inner dims: a value per row
+  moments,     // mean and biased variance of operand 0 over the inner dims; read through the three nodes below
+  mean,        // operand 0: moments
+  variance,    // operand 0: moments
+  center,      // operand 0 minus the mean of operand 1 (moments), with the mean's rounding error taken out; times operand 2, if
+               // given
+  store,       // operand 0 to arg `arg`
+  column_sum,  // sum of operand 0 over all rows, or those of an entry, to arg `arg`: a value per inner position
+  // sum of operand 0 over each segment of the row, to arg `arg`. The arg varies along the first inner dims; a segment is a run
+  // of the others, one at least.
+  segment_sum
 };
 
 // What a node costs to compute once its operands are known, from cheap to expensive.
@@ -74,7 +77,7 @@ struct Node {
   std::array<NodeIndex, 3> operands = {-1, -1, -1};
   double value = 0;                  // constant, power, load_entry, sum_entries
   DataType dtype = DataType::undef;  // round_to
-  int arg = -1;                      // load, load_entry, sum_entries, store, column_sum
+  int arg = -1;                      // load, load_entry, sum_entries, store, column_sum, segment_sum
   int order = -1;                    // sum_entries
   Dims coefficients;                 // index: one per dim
   bool per_element = false;          // else a value per row
@@ -104,6 +107,7 @@ struct Kernel {
   std::vector<Node> nodes;  // operands before users
   bool has_row_reduction() const;
   bool has_column_sum() const;
+  bool has_segment_sum() const;
   bool computes_in_f64() const;             // values per element, or the results of reductions
   int phase_count() const;                  // passes over a row
   int64_t row_count() const;                // product of the outer extents
@@ -117,8 +121,12 @@ struct Kernel {
 // Elements from the first that the kernel may access to the last, inclusive.
 int64_t span_of(const Kernel& kernel, const Arg& arg);
 int operand_count(const Node& node);
-bool is_load(const Node& node);    // load or load_entry
-bool reads_arg(const Node& node);  // these, or sum_entries
+bool is_load(const Node& node);       // load or load_entry
+bool reads_arg(const Node& node);     // these, or sum_entries
+bool writes_arg(const Node& node);    // store, column_sum or segment_sum: a node without a value
+bool reduces_rows(const Node& node);  // reduce, moments or segment_sum: has partial results along a row
+// The first dim of the segments that end in `arg`, an arg of a segment sum.
+size_t first_segment_dim(const Kernel& kernel, const Arg& arg);
 // The bytes of all args. One that is read by index counts as if each row read another entry.
 int64_t moved_bytes(const Kernel& kernel);
 // Legal integers in an arg of a kernel that reads by index. `sorted`: they are those of sort_indices (interface/indices.h).

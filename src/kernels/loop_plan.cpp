@@ -9,7 +9,6 @@ namespace lamina::kernel {
 namespace {
 
 bool is_real(const Node& n) { return kernel::is_real(n.type); }
-bool is_reduction(const Node& n) { return n.kind == NodeKind::reduce || n.kind == NodeKind::moments; }
 
 std::vector<bool> marks_of(const NodeList& list, size_t nodes) {
   std::vector<bool> marks(nodes, false);
@@ -48,7 +47,7 @@ LoopPlan::LoopPlan(const Kernel& kernel, const LoopPolicy& policy)
     const Node& n = kernel.nodes[i];
     if (n.kind == NodeKind::column_sum) loop_[i] = last();
     if (n.kind == NodeKind::store) loop_[i] = n.phase;
-    if (is_reduction(n)) loop_[i] = node(n.operands[0]).phase;
+    if (reduces_rows(n)) loop_[i] = node(n.operands[0]).phase;
   }
   list_phases();
   if (count() == 1) return;
@@ -68,7 +67,7 @@ NodeList LoopPlan::roots_of(int phase) const {
   NodeList roots;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const Node& n = kernel_.nodes[i];
-    if (!is_reduction(n) && n.kind != NodeKind::column_sum && !(n.kind == NodeKind::store && n.per_element)) continue;
+    if (!reduces_rows(n) && n.kind != NodeKind::column_sum && !(n.kind == NodeKind::store && n.per_element)) continue;
     const bool second_walk = n.kind == NodeKind::moments && !moments_by_block_ && loop_[i] + 1 == phase;
     if (loop_[i] == phase || second_walk) roots.push_back(static_cast<NodeIndex>(i));
   }
@@ -93,7 +92,7 @@ NodeList LoopPlan::nodes_for(const NodeList& roots, int phase) const {
 void LoopPlan::delay_stores(LoopPolicy::Stores stores) {
   NodeList sums;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-    if (is_reduction(kernel_.nodes[i])) sums.push_back(static_cast<NodeIndex>(i));
+    if (reduces_rows(kernel_.nodes[i])) sums.push_back(static_cast<NodeIndex>(i));
   const std::vector<bool> at_last = marks_of(nodes(last()), kernel_.nodes.size()),
                           summed = marks_of(nodes_for(sums, last()), kernel_.nodes.size());
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
@@ -167,7 +166,7 @@ std::vector<int> LoopPlan::usual_walks() const {
 }
 
 bool LoopPlan::reduces(int phase) const {
-  return std::any_of(roots(phase).begin(), roots(phase).end(), [&](NodeIndex i) { return is_reduction(node(i)); });
+  return std::any_of(roots(phase).begin(), roots(phase).end(), [&](NodeIndex i) { return reduces_rows(node(i)); });
 }
 
 bool LoopPlan::has_function(const NodeList& nodes) const {

@@ -10,6 +10,7 @@
 #include "interface/status.h"
 #include "kernels/dims.h"
 #include "kernels/op_lowering.h"
+#include "kernels/remaining_sums.h"
 #include "passes/fusion/iteration_view.h"
 
 namespace lamina::kernel {
@@ -65,15 +66,6 @@ std::string readable_name(const Graph& graph, const FusionGroup& group) {
   return name + std::string(lamina::name_of(dtype));
 }
 
-// Outputs of one op that sum over other dims than the outer ones of its group. The op reads its tensors a second time for
-// them. The group's kernel runs first and stores the op's operands, and the values that the op carries over, in memory.
-struct Sums {
-  int op;
-  std::vector<int> ports;
-  FusionGroup group;     // the op alone, in the dims of its group, with other inner dims
-  bool by_rows = false;  // the summed dims are the inner ones (a sum per row), else the outer ones (column sums)
-};
-
 // Strides of a dense tensor over the outer dims of a group, per group dim.
 Dims strides_of_row_values(const FusionGroup& group) {
   Dims strides(group.extents.size(), 0);
@@ -104,46 +96,14 @@ Source source_of(const Graph& graph, const Op& op, int port) {
   return source;
 }
 
-// Slots of temporaries that kernels ahead of the group's own write, and of sorted indices: one per op.
-constexpr int kFirstSlotAhead = 64, kFirstSlotSorted = 1 << 30;
-
-// Dims of the group that a map does not have. Dims of extent 1 count as present.
-std::vector<bool> missing_dims(const FusionGroup& group, const DimMap& map) {
-  std::vector<bool> missing(group.extents.size(), true);
-  for (const AxisRun& run : map) std::fill_n(missing.begin() + run.first, run.count, false);
-  for (size_t d = 0; d < missing.size(); ++d) missing[d] = missing[d] && group.extents[d] != 1;
-  return missing;
-}
-
-// The outer dims that a column output keeps, if it sums over the other outer dims alone.
-std::optional<std::vector<bool>> kept_outer_dims(const FusionGroup& group, const DimMap& map) {
-  const std::vector<bool> summed = missing_dims(group, map);
-  std::vector<bool> kept(summed.size(), false);
-  for (size_t d = 0; d < summed.size(); ++d) {
-    if (summed[d] && group.inner[d]) return std::nullopt;
-    kept[d] = !summed[d] && !group.inner[d] && group.extents[d] != 1;
-  }
-  return kept;
-}
-
-bool is_any(const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); }
-
-// The outer dims that number the entries of the kernel's column sums: what the first column output keeps that keeps any.
-std::vector<bool> entry_dims(const Graph& graph, const FusionGroup& group) {
-  for (const auto& [position, is_column] : group.column_outputs) {
-    for (size_t port = 0; is_any(group.inner) && port < is_column.size(); ++port) {
-      if (!is_column[port] || graph.op(position).outputs[port] == kNoValue) continue;
-      const auto kept = kept_outer_dims(group, group.output_maps.at({position, static_cast<int>(port)}));
-      if (kept && is_any(*kept)) return *kept;
-    }
-  }
-  return std::vector<bool>(group.extents.size(), false);
-}
+// Slots of temporaries that kernels ahead of the group's own write, of sums of segments (one per value), and of sorted indices:
+// one per op.
+constexpr int kFirstSlotAhead = 64, kFirstSlotSegments = 1 << 29, kFirstSlotSorted = 1 << 30;
 
 class GroupLowering {
  public:
-  // With `sums`, lowers the second walk of one op. Without, `left` lists what the group's own kernel leaves to such walks.
-  // `is_ahead`: lowers what an op computes over its windows before its own kernel.
+  // With `sums`, lowers what remains of these sums of one op for a separate kernel. Without, `left` lists what the group's own
+  // kernel leaves to such walks. `is_ahead`: lowers what an op computes over its windows before its own kernel.
   GroupLowering(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed, const std::vector<Sums>& left,
                 const Sums* sums = nullptr, bool is_ahead = false)
       : graph_(graph),
@@ -154,11 +114,13 @@ class GroupLowering {
         is_ahead_(is_ahead),
         row_value_strides_(strides_of_row_values(group)),
         entries_(sums == nullptr ? entry_dims(graph, group) : std::vector<bool>(group.extents.size(), false)),
-        order_(outer_then_inner(group_, entries_)),
+        order_(outer_then_inner()),
         builder_(make_builder()) {}
 
   LoweredKernel run() {
-    for (const int position : group_.ops) lower_op(position);
+    if (sums_ != nullptr && sums_->in_segments) add_segments_of_rows();
+    for (const int position : group_.ops)
+      if (sums_ == nullptr || !sums_->in_segments) lower_op(position);
     for (const auto& [value, stored] : made_) {
       if (needed_[static_cast<size_t>(value)]) store(value, stored);
     }
@@ -177,13 +139,17 @@ class GroupLowering {
     DimMap map;
   };
 
-  // The dims of entries are the first of the outer ones.
-  static std::vector<size_t> outer_then_inner(const FusionGroup& group, const std::vector<bool>& entries) {
+  // The dims of entries are the first of the outer ones, and those that number segments are the first of the inner ones.
+  std::vector<size_t> outer_then_inner() const {
+    std::vector<bool> first = entries_;
+    for (const Sums& sums : left_)
+      for (size_t d = 0; sums_ == nullptr && sums.in_segments && d < first.size(); ++d)
+        first[d] = first[d] || sums.numbers_segments[d];
     std::vector<size_t> order;
     for (const bool inner : {false, true}) {
-      for (const bool of_entries : {true, false}) {
-        for (size_t d = 0; d < group.extents.size(); ++d) {
-          if (group.inner[d] == inner && entries[d] == of_entries) order.push_back(d);
+      for (const bool is_first : {true, false}) {
+        for (size_t d = 0; d < group_.extents.size(); ++d) {
+          if (group_.inner[d] == inner && first[d] == is_first) order.push_back(d);
         }
       }
     }
@@ -266,13 +232,44 @@ class GroupLowering {
     args_[static_cast<size_t>(arg)] = value;
   }
 
-  bool is_left_to_sums(int position, int port) const {
-    return std::any_of(left_.begin(), left_.end(), [&](const Sums& sums) {
+  const Sums* sums_of(int position, int port) const {
+    const auto found = std::find_if(left_.begin(), left_.end(), [&](const Sums& sums) {
       return sums.op == position && std::find(sums.ports.begin(), sums.ports.end(), port) != sums.ports.end();
     });
+    return found == left_.end() ? nullptr : &*found;
+  }
+  bool is_left_to_sums(int position, int port) const {
+    const Sums* const sums = sums_of(position, port);
+    return sums != nullptr && !sums->in_segments;
   }
   bool has_sums(int position) const {
-    return std::any_of(left_.begin(), left_.end(), [&](const Sums& sums) { return sums.op == position; });
+    return std::any_of(left_.begin(), left_.end(), [&](const Sums& sums) { return sums.op == position && !sums.in_segments; });
+  }
+
+  void sum_segments(const Sums& sums, ValueIndex result, Value value, const DimMap& map) {
+    const int arg = sums.adds_rows() ? add_segments_arg(sums, result, value.type(), true) : add_output_arg(result, map);
+    if (sums.has_several_segments())
+      builder_.segment_sum(value, arg);
+    else
+      builder_.store(builder_.reduce(Reduction::sum, value), arg);
+  }
+  void add_segments_of_rows() {
+    const Op& op = graph_.op(sums_->op);
+    for (const int port : sums_->ports) {
+      const ValueIndex result = op.outputs[static_cast<size_t>(port)];
+      if (!is_wanted(result)) continue;
+      const Value segments = builder_.load(add_segments_arg(*sums_, result, float_type(op), false));
+      made_[result] = {builder_.reduce(Reduction::sum, segments), group_.output_maps.at({sums_->op, port})};
+    }
+  }
+  int add_segments_arg(const Sums& sums, ValueIndex result, Type type, bool output) {
+    const int arg = builder_.add_arg({.name = join("segments", result),
+                                      .dtype = data_type_of(type),
+                                      .output = output,
+                                      .strides = in_nest_order(sums.strides),
+                                      .table = {}});
+    remember_arg(arg, kTemporary - (kFirstSlotSegments + result));
+    return arg;
   }
 
   void lower_op(int position) {
@@ -316,6 +313,8 @@ class GroupLowering {
         made_[result] = {value, map};
       else if (sums_ != nullptr && sums_->by_rows)
         made_[result] = {builder_.reduce(Reduction::sum, value), map};
+      else if (const Sums* const sums = sums_of(position, port); sums_ == nullptr && sums != nullptr)
+        sum_segments(*sums, result, value, map);
       else
         builder_.column_sum(value, add_output_arg(result, map));
     };
@@ -394,62 +393,6 @@ class GroupLowering {
   std::map<std::tuple<ValueIndex, int64_t, Dims>, Value> loaded_;
 };
 
-// Whether the group's own kernel computes a column output: it sums over all outer dims, or over those of an entry.
-bool sums_in_kernel(const FusionGroup& group, const std::vector<bool>& entries, const DimMap& map) {
-  const auto kept = kept_outer_dims(group, map);
-  return kept && (!is_any(*kept) || *kept == entries);
-}
-
-// The dim with the smallest stride in the op's first operand.
-size_t contiguous_dim(const Graph& graph, const FusionGroup& group, int op) {
-  const ValueIndex operand = graph.ops()[static_cast<size_t>(op)].inputs[0];
-  const DimMap& map = group.input_maps.at({op, 0});
-  const Dims& strides = graph.tensor(operand).strides;
-  size_t closest = 0;
-  int64_t least = INT64_MAX;
-  for (size_t i = 0; i < map.size(); ++i) {
-    if (map[i].count == 0 || strides[i] == 0 || strides[i] >= least) continue;
-    least = strides[i];
-    closest = static_cast<size_t>(map[i].first + map[i].count - 1);
-  }
-  return closest;
-}
-
-Sums second_walk(const Graph& graph, const FusionGroup& group, int op, const std::vector<bool>& summed) {
-  Sums sums{op, {}, group, false};
-  sums.group.ops = {op};
-  sums.by_rows = summed[contiguous_dim(graph, group, op)];
-  for (size_t d = 0; d < summed.size(); ++d) sums.group.inner[d] = summed[d] == sums.by_rows && group.extents[d] != 1;
-  return sums;
-}
-
-std::vector<Sums> sums_over_other_dims(const Graph& graph, const FusionGroup& group) {
-  std::vector<Sums> all;
-  const std::vector<bool> entries = entry_dims(graph, group);
-  for (const int position : group.ops) {
-    const Op& op = graph.ops()[static_cast<size_t>(position)];
-    const auto columns = group.column_outputs.find(position);
-    if (columns == group.column_outputs.end()) continue;
-    const std::vector<bool>& is_column = columns->second;
-    std::vector<std::vector<bool>> seen;  // per entry of `all` that belongs to this op: the dims it sums
-    for (size_t port = 0; port < is_column.size(); ++port) {
-      if (!is_column[port] || op.outputs[port] == kNoValue) continue;
-      const DimMap& map = group.output_maps.at({position, static_cast<int>(port)});
-      if (sums_in_kernel(group, entries, map)) continue;
-      const std::vector<bool> summed = missing_dims(group, map);
-      const auto known = std::find(seen.begin(), seen.end(), summed);
-      if (known == seen.end()) {
-        all.push_back(second_walk(graph, group, position, summed));
-        seen.push_back(summed);
-        all.back().ports.push_back(static_cast<int>(port));
-      } else {
-        all[all.size() - static_cast<size_t>(seen.end() - known)].ports.push_back(static_cast<int>(port));
-      }
-    }
-  }
-  return all;
-}
-
 // The groups, one op each, whose kernels run ahead of that of `group`.
 std::vector<FusionGroup> groups_ahead(const Graph& graph, const FusionGroup& group) {
   std::vector<FusionGroup> groups;
@@ -470,12 +413,14 @@ std::vector<FusionGroup> groups_ahead(const Graph& graph, const FusionGroup& gro
 
 }  // namespace
 
-std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed) {
+std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed,
+                                 bool sums_segments) {
   if (group.opaque_copy) return lower_copies(graph, graph.ops()[static_cast<size_t>(group.ops.front())]);
-  const std::vector<Sums> left = sums_over_other_dims(graph, group);
+  const std::vector<Sums> left = remaining_sums(graph, group, sums_segments);
   std::vector<LoweredKernel> kernels, all;
   std::vector<bool> in_memory = needed;  // also what the second walks read
   for (const Sums& sums : left) {
+    if (sums.in_segments && !sums.adds_rows()) continue;
     kernels.push_back(GroupLowering(graph, group, needed, left, &sums).run());
     for (const ValueIndex value : kernels.back().args)
       if (value >= 0) in_memory[static_cast<size_t>(value)] = true;

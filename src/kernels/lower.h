@@ -1,6 +1,6 @@
 // In:    a fusion group of a graph whose shapes, strides and dtypes are all known.
 // Out:   one kernel, and the graph value of each of its args. There are several kernels for a reshape between two strided
-//        tensors, and for sums over other dims than the outer dims of the nest, which read the tensors a second time.
+//        tensors, and for sums over other dims than the outer dims of the nest (remaining_sums.h).
 // Keeps: values. Only values that are needed outside the group are stored.
 #pragma once
 
@@ -36,8 +36,10 @@ struct LoweredKernel {
   std::vector<IndexCheck> checks = {};
 };
 
-// `needed` flags the values of the graph that must be in memory afterwards. Kernels run in order.
-std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed);
+// `needed` flags the values of the graph that must be in memory afterwards. `sums_segments`: kernels may have segment sums.
+// Kernels run in order.
+std::vector<LoweredKernel> lower(const Graph& graph, const FusionGroup& group, const std::vector<bool>& needed,
+                                 bool sums_segments = false);
 
 // The kernels of an op that only copies (FusionGroup::opaque_copy): a reshape without common dims, or a concatenation.
 std::vector<LoweredKernel> lower_copies(const Graph& graph, const Op& op);

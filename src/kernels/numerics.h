@@ -12,6 +12,8 @@
 // that run is a block too. So no lane adds more than kBlock / kVirtualLanes elements, however short the runs are, and a row of
 // a single run is cut as above.
 //
+// A segment sum (kernel_ir.h) adds in the same lanes and blocks, which are folded at the end of each segment too.
+//
 // Across rows: a column sum uses blocks of kColumnBlockRows rows, row after row within a block. Blocks are joined in f64 as a
 // binary tree: two neighbours as soon as both are complete, then two such pairs, and so on. Blocks without a neighbour after
 // the last block join the one on their left, starting from the right.

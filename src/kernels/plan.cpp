@@ -149,7 +149,7 @@ class Planner {
   }
 
   void add_kernels(const FusionGroup& group) {
-    std::vector<LoweredKernel> kernels = lower(graph_, group, needed_);
+    std::vector<LoweredKernel> kernels = lower(graph_, group, needed_, target_.sums_segments);
     if (target_.computes_ahead) kernels = with_shared_values_ahead(std::move(kernels));
     for (LoweredKernel& lowered : kernels) {
       const bool joins = group.opaque_copy && schema_of(graph_.op(group.ops.front()).kind).nest == LoopNest::concatenated;

@@ -28,6 +28,7 @@ std::string verb(const Node& node) {
     case NodeKind::center: return "center";
     case NodeKind::store: return "store";
     case NodeKind::column_sum: return "column_sum";
+    case NodeKind::segment_sum: return "segment_sum";
   }
   return "?";
 }
@@ -40,7 +41,7 @@ std::string arg_name(const Kernel& kernel, size_t arg, bool with_outer) {
 
 std::string print_node(const Kernel& kernel, size_t i, bool with_outer) {
   const Node& node = kernel.nodes[i];
-  const bool writes = node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
+  const bool writes = writes_arg(node);
   std::string text = join("  ", writes ? "" : join("%", i, " = "), verb(node));
   const char* separator = " ";
   for (int k = 0; k < operand_count(node); ++k) {

@@ -57,7 +57,7 @@ void drop_unused(LoweredKernel& lowered) {
   std::vector<bool> used(kernel.nodes.size(), false);
   for (size_t i = kernel.nodes.size(); i-- > 0;) {
     const Node& node = kernel.nodes[i];
-    used[i] = used[i] || node.kind == NodeKind::store || node.kind == NodeKind::column_sum;
+    used[i] = used[i] || writes_arg(node);
     if (!used[i]) continue;
     for (const NodeIndex operand : operands_of(node)) used[static_cast<size_t>(operand)] = true;
   }
@@ -121,8 +121,7 @@ LoweredKernel taken_ahead(LoweredKernel& lowered, const std::vector<NodeIndex>& 
   ahead.kernel.outer_rank = static_cast<int>(ahead.kernel.extents.size()) - 1;  // it has no reduction
   ahead.kernel.entry_rank = 0;
   for (Node& node : ahead.kernel.nodes) {  // its stores are not read
-    if (node.kind == NodeKind::store || node.kind == NodeKind::column_sum)
-      node = {.kind = NodeKind::constant, .type = node.type, .coefficients = {}};
+    if (writes_arg(node)) node = {.kind = NodeKind::constant, .type = node.type, .coefficients = {}};
   }
   for (size_t n = 0; n < nodes.size(); ++n) {
     Node& node = lowered.kernel.nodes[static_cast<size_t>(nodes[n])];

@@ -50,7 +50,8 @@ double operations_of(const Node& node) {
   switch (node.kind) {
     case NodeKind::map: return operations_of(node.op);
     case NodeKind::reduce:
-    case NodeKind::column_sum: return 1;
+    case NodeKind::column_sum:
+    case NodeKind::segment_sum: return 1;
     case NodeKind::sum_entries: return node.value;
     case NodeKind::moments: return 4;  // the sum; the difference from the mean, its square, and their sum
     case NodeKind::center: return node.operands[2] < 0 ? 1 : 2;
@@ -61,7 +62,7 @@ double operations_of(const Node& node) {
 double arithmetic_of(const Kernel& kernel) {
   double per_row = 0, per_element = 0;
   for (const Node& node : kernel.nodes) {
-    const bool combines = node.kind == NodeKind::reduce || node.kind == NodeKind::moments || node.kind == NodeKind::column_sum;
+    const bool combines = reduces_rows(node) || node.kind == NodeKind::column_sum;
     (combines || node.per_element ? per_element : per_row) += operations_of(node);
   }
   const auto rows = static_cast<double>(kernel.row_count());

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "interface/status.h"
 #include "kernels/builder.h"
 #include "kernels/interpret.h"
 
@@ -73,6 +74,48 @@ TEST(SimplifyDims, OuterAndInnerDimsOfAReductionNeverMerge) {
   simplify_dims(kernel);
   EXPECT_EQ(kernel.extents, Dims({2, 12}));
   EXPECT_EQ(kernel.outer_rank, 1);
+}
+
+// sums[r, i] = the sum of x[r, i, :, :], where x has `strides`.
+Kernel segment_sums(const Dims& extents, const Dims& strides) {
+  Builder k("sums", extents, 1);
+  const int x = k.add_arg({.name = "x", .strides = strides, .table = {}});
+  const int sums = k.add_arg({.name = "sums", .output = true, .strides = {extents[1], 1, 0, 0}, .table = {}});
+  k.segment_sum(k.load(x), sums);
+  Kernel kernel = k.finish();
+  simplify_dims(kernel);
+  return kernel;
+}
+
+TEST(SimplifyDims, DimsOfASegmentMergeWithEachOtherAlone) {
+  const Kernel kernel = segment_sums({2, 3, 4, 5}, {60, 20, 5, 1});
+  EXPECT_EQ(kernel.extents, Dims({2, 3, 20}));
+  EXPECT_EQ(kernel.outer_rank, 1);
+}
+
+TEST(SimplifyDims, DimsThatNumberSegmentsStayFirst) {
+  const Kernel kernel = segment_sums({2, 3, 4, 5}, {60, 5, 15, 1});  // a line of each of the three segments in turn
+  EXPECT_EQ(kernel.extents, Dims({2, 3, 4, 5}));
+  EXPECT_EQ(kernel.args[0].strides, Dims({60, 5, 15, 1}));
+  verify(kernel);
+}
+
+TEST(SegmentSums, AreOnePerSegment) {
+  std::vector<float> x(120), sums(6, -1);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const std::vector<InterpretedArg> args = {{x.data(), 120}, {sums.data(), 6}};
+  interpret(segment_sums({2, 3, 4, 5}, {60, 20, 5, 1}), args);
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(sums[i], static_cast<float>(20 * (20 * i) + 190));
+}
+
+TEST(SegmentSums, VaryAlongTheFirstInnerDimsAlone) {
+  for (const Dims& strides : {Dims{0, 0, 0}, Dims{0, 0, 1}, Dims{0, 4, 1}}) {
+    Builder k("sums", {2, 3, 4}, 1);
+    const int x = k.add_arg({.name = "x", .strides = {12, 4, 1}, .table = {}});
+    const int sums = k.add_arg({.name = "sums", .output = true, .strides = strides, .table = {}});
+    k.segment_sum(k.load(x), sums);
+    EXPECT_THROW(k.finish(), Error) << describe(strides);
+  }
 }
 
 // sums = the column sums of x + x

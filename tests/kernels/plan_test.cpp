@@ -392,6 +392,46 @@ TEST(Lower, SumsOverOtherDimsAreAWalkOfTheirOwn) {
   EXPECT_THAT(sources_of(plan.steps.back()), ::testing::Not(::testing::Contains(Source::arena)));
 }
 
+// A gradient of GroupNorm: diff_gamma and diff_beta sum over the batch and over the positions of each channel.
+Graph group_norm_backward(const Dims& shape, int64_t groups) {
+  GraphBuilder g;
+  const auto x = g.input(f32, shape), diff_dst = g.input(f32, shape), gamma = g.input(f32, {shape[1]});
+  g.multi(OpKind::GroupNormBackward, {x, diff_dst, g.input(f32, {shape[0], groups}), g.input(f32, {shape[0], groups}), gamma},
+          {{"groups", groups}, {"data_format", std::string("NCX")}}, {f32, f32, f32});
+  return with_strides(g.finish());
+}
+
+TEST(Lower, SumsOfSegmentsReadNoTensorAgain) {
+  const PlanTarget sums_segments{.name = "test", .sums_segments = true};
+  const Plan plan = plan_of(group_norm_backward({2, 8, 8, 8}, 2), sums_segments);
+  ASSERT_THAT(kernel_names(plan), ElementsAre("group_norm_backward_f32", "group_norm_backward_f32_sums"));
+  EXPECT_TRUE(std::get<KernelStep>(plan.steps[0]).kernel.has_segment_sum());
+  EXPECT_THAT(sources_of(plan.steps[1]), ElementsAre(Source::arena, Source::arena, Source::output, Source::output));
+  EXPECT_EQ(std::get<KernelStep>(plan.steps[1]).kernel.extents, Dims({8, 2}));
+}
+
+TEST(Lower, SegmentsOfOneRowAreTheResult) {
+  const PlanTarget sums_segments{.name = "test", .sums_segments = true};
+  EXPECT_EQ(plan_of(group_norm_backward({1, 8, 8, 8}, 2), sums_segments).steps.size(), 1u);
+}
+
+TEST(Lower, SegmentsThatAreRowsNeedNoSegmentSums) {
+  const Plan plan = plan_of(group_norm_backward({2, 8, 8, 8}, 8));
+  ASSERT_EQ(plan.steps.size(), 2u);
+  EXPECT_FALSE(std::get<KernelStep>(plan.steps[0]).kernel.has_segment_sum());
+  EXPECT_THAT(sources_of(plan.steps[1]), ElementsAre(Source::arena, Source::arena, Source::output, Source::output));
+}
+
+TEST(Lower, ShortSegmentsAndOtherBackendsTakeASecondWalk) {
+  const PlanTarget sums_segments{.name = "test", .sums_segments = true};
+  for (const Plan& plan : {plan_of(group_norm_backward({2, 8, 3, 21}, 2), sums_segments),  // 63 elements
+                           plan_of(group_norm_backward({2, 8, 8, 8}, 2))}) {
+    ASSERT_EQ(plan.steps.size(), 2u);
+    EXPECT_FALSE(std::get<KernelStep>(plan.steps[0]).kernel.has_segment_sum());
+    EXPECT_THAT(sources_of(plan.steps[1]), Contains(Source::input));
+  }
+}
+
 // The first walk omits nodes that it does not need.
 TEST(Lower, WhatNobodyAsksForIsNotComputed) {
   GraphBuilder g;

@@ -135,6 +135,7 @@ class CpuBackend final : public Backend {
                .writes_four_bits = true,
                .tile_bytes = 1 << 20,  // about the size of a second-level cache
                .computes_ahead = true,
+               .sums_segments = true,
                .copies_in_words = true,
                .library = library_.get()};
   }

@@ -29,7 +29,7 @@ Batches::Batches(Parts& parts, RowPhases& row_phases, Tiles& tiles)
     : Part(parts.e), p_(parts), row_phases_(row_phases), tiles_(tiles), sums_(parts.e), nodes_(parts.e.kernel.nodes.size()) {
   const auto rows = static_cast<uint64_t>(schedule_.rows_per_tile);
   for (const Node& n : kernel_.nodes) {
-    const bool in_batch = !n.per_element && n.kind != NodeKind::store && !is_reduction(n) && n.kind != NodeKind::column_sum;
+    const bool in_batch = !n.per_element && !writes_arg(n) && !reduces_rows(n);
     for (int k = 0; k < kernel::operand_count(n); ++k) {
       if (n.operands[static_cast<size_t>(k)] < 0) continue;
       NodeUse& operand = nodes_[static_cast<size_t>(n.operands[static_cast<size_t>(k)])];

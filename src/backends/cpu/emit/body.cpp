@@ -121,6 +121,14 @@ void Body::at_root(AtChunk& chunk, size_t index, size_t first, const PerRow& ope
   }
 }
 
+void Body::end_segments(size_t dim) const {
+  for (Root& root : task_.roots) {
+    const Node& n = node(root.node);
+    if (n.kind == NodeKind::segment_sum && first_segment_dim(kernel_, kernel_.arg(n.arg)) == dim)
+      p_.reductions.end_segment(*task_.rows.front(), root);
+  }
+}
+
 // Collects the vectors of a store or a column sum, one per position, until there are as many as rows or positions.
 void Body::collect_block(const AtChunk& chunk, const Root& root, PerRow& waiting, size_t first,
                          const ValueList& operands) const {

@@ -28,6 +28,9 @@ class Body : private Part {
   void operator()(const std::vector<Lanes>& chunk, size_t run) const;
   void operator()(const std::vector<Lanes>& chunk) const { (*this)(chunk, chunk.size()); }
 
+  // The dims of the row from `dim` on are complete: stores the sums of the segments that end with them.
+  void end_segments(size_t dim) const;
+
   bool computes_function() const { return plan_.has_function(task_.nodes); }  // one that needs many operations
   std::span<Root> roots() const { return task_.roots; }
   bool streams() const { return streams_; }  // stores bypass the caches

@@ -24,7 +24,7 @@ std::vector<Root> Reductions::begin(const Row& row, const NodeList& roots, int p
 Root Reductions::begin_root(const Row& row, NodeIndex index, int phase) {
   const Node& n = node(index);
   Root root{.node = index};
-  if (n.kind == NodeKind::reduce) {
+  if (n.kind == NodeKind::reduce || n.kind == NodeKind::segment_sum) {
     root.accumulators.push_back(make_accumulator(e_, combine_of(n.reduction), n.type));
     add_totals(root, row.frame.lanes);
   } else if (n.kind == NodeKind::moments) {
@@ -62,7 +62,7 @@ llvm::Value* Reductions::row_size(const Row& row) {
 
 void Reductions::add(const Row& row, Root& root, int phase, const ValueList& operands, std::span<const Lanes> lanes) {
   const Node& n = node(root.node);
-  if (n.kind == NodeKind::reduce) return root.accumulators[0]->add(operands, lanes);
+  if (n.kind == NodeKind::reduce || n.kind == NodeKind::segment_sum) return root.accumulators[0]->add(operands, lanes);
   llvm::Value* const middle = plan_.loop_of(root.node) == phase ? root.shift : row.mean_high[static_cast<size_t>(root.node)];
   for (size_t i = 0; i < operands.size(); ++i) {
     llvm::Value* const d = b_.CreateFSub(operands[i], e_.widen(middle, lanes[i].width));
@@ -92,8 +92,8 @@ void Reductions::add_block(const Root& root, const ValueList& values, llvm::Valu
 
 void Reductions::finish(Row& row, std::span<const Root> roots, int phase) {
   for (const Root& root : roots) {
-    if (!root.reduces()) continue;
     const Node& n = node(root.node);
+    if (!root.reduces() || n.kind == NodeKind::segment_sum) continue;
     if (n.kind == NodeKind::reduce)
       finish_reduction(row, root);
     else if (root.by_block)
@@ -103,6 +103,16 @@ void Reductions::finish(Row& row, std::span<const Root> roots, int phase) {
     else
       finish_second_walk(row, root);
   }
+}
+
+void Reductions::end_segment(const Row& row, Root& root) {
+  const Node& n = node(root.node);
+  add_block(root, fold(root), nullptr, nullptr);
+  llvm::Type* const type = e_.type(n.type, 1);
+  llvm::Value* const sum = total(root, 0);
+  memory_.store_arg(row.segment[static_cast<size_t>(n.arg)], {n.arg, n.type},
+                    sum->getType() == type ? sum : b_.CreateFPTrunc(sum, type), {}, 0);
+  b_.CreateStore(llvm::Constant::getNullValue(sum->getType()), root.totals[0]);
 }
 
 void Reductions::finish_reduction(Row& row, const Root& root) {

@@ -35,6 +35,8 @@ class Reductions : private Part {
   // Adds a block of `count` elements (i64) to the totals. `before`: elements so far. Only moments by block use the counts.
   void add_block(const Root& root, const ValueList& values, llvm::Value* before, llvm::Value* count);
   void fold_to_totals(std::span<Root> roots);
+  // Stores the segment sum of the segment at which the row is, and starts the next segment.
+  void end_segment(const Row& row, Root& root);
   void finish(Row& row, std::span<const Root> roots, int phase);  // afterwards the row's values are known
   void add_totals(Root& root, int lanes);                         // creates totals, as row values with `lanes` lanes
 

@@ -64,7 +64,7 @@ std::vector<RowSums::Place> RowSums::places_of(const NodeList& roots) const {
   std::vector<Place> places;
   for (const NodeIndex root : roots) {
     const Node& n = node(root);
-    if (!is_reduction(n)) continue;
+    if (!reduces_rows(n)) continue;
     for (int i = 0; i < (n.kind == NodeKind::moments ? 2 : 1); ++i) {
       places.push_back({n.kind == NodeKind::moments ? Combine::sum : combine_of(n.reduction), n.type, end_of(places)});
     }

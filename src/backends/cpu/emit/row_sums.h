@@ -9,10 +9,6 @@
 
 namespace lamina::cpu {
 
-inline bool is_reduction(const kernel::Node& n) {
-  return n.kind == kernel::NodeKind::reduce || n.kind == kernel::NodeKind::moments;
-}
-
 class RowSums : private Part {
  public:
   explicit RowSums(Emission& emission);

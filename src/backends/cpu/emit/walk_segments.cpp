@@ -66,6 +66,7 @@ void SegmentWalk::from_dim(const std::vector<Row*>& rows, size_t dim, const std:
     llvm::Value* const number = before == nullptr ? i : b_.CreateAdd(b_.CreateMul(before, i64(kernel_.extents[dim])), i);
     for (Row* row : rows) row->segment_number = number;
     from_dim(rows, dim + 1, after_segment);
+    body_.end_segments(dim + 1);
   });
   for (size_t r = 0; r < rows.size(); ++r) {
     rows[r]->segment = outer[r].segment;

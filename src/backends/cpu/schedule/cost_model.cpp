@@ -59,6 +59,7 @@ int operations_of(const Node& n) {
 double of_row_value(const Node& n, const Costs& costs) {
   switch (n.kind) {
     case NodeKind::moments:
+    case NodeKind::segment_sum:
     case NodeKind::reduce: return 0;
     case NodeKind::load:
     case NodeKind::store: return costs.read[0];
@@ -162,7 +163,7 @@ CostModel::Walk CostModel::walk_of(const kernel::LoopPlan& plan, int phase) cons
   for (const kernel::NodeIndex i : plan.roots(phase)) {
     const Node& n = kernel_.node(i);
     walk.operations += operations_of(n);
-    walk.reductions += n.kind == NodeKind::moments ? 2 : n.kind == NodeKind::reduce ? 1 : 0;
+    walk.reductions += n.kind == NodeKind::moments ? 2 : reduces_rows(n) ? 1 : 0;
     walk.sums += n.kind == NodeKind::column_sum ? 1 : 0;
     if (n.kind != NodeKind::store) continue;
     walk.stores = true;
@@ -207,7 +208,10 @@ void CostModel::count_traffic(const Schedule& s, Row& row) const {
   for (size_t a = 0; a < kernel_.args.size(); ++a) {
     const Arg& arg = kernel_.args[a];
     if (!is_own(arg)) continue;
-    const auto bytes = static_cast<double>(bytes_of(arg.dtype, kernel_.row_size()));
+    int64_t elements = 1;  // of a row
+    for (size_t d = static_cast<size_t>(kernel_.outer_rank); d < arg.strides.size(); ++d)
+      elements *= arg.strides[d] == 0 ? 1 : kernel_.extents[d];
+    const auto bytes = static_cast<double>(bytes_of(arg.dtype, elements));
     const bool is_streamed = contains(s.streamed, static_cast<int>(a));
     (arg.output ? is_streamed ? row.streamed : row.written : row.read) += bytes / kLineBytes;
     if (is_streamed) held -= bytes * rows_;

@@ -11,9 +11,11 @@ using kernel::Kernel;
 using kernel::Node;
 using kernel::NodeKind;
 
-// Rows that are read by index are not neighbours. Rows that write the same elements cannot be lanes of one vector.
+// Rows that are read by index are not neighbours. Rows that write the same elements cannot be lanes of one vector. The sums of
+// segments are contiguous along them.
 bool may_be_transposed(const Kernel& kernel) {
-  if (kernel.outer_rank == 0 || has_nibbles(kernel) || kernel.row_count() * kernel.row_size() == 0) return false;
+  if (kernel.outer_rank == 0 || has_nibbles(kernel) || kernel.has_segment_sum() || kernel.row_count() * kernel.row_size() == 0)
+    return false;
   const size_t lane_dim = static_cast<size_t>(kernel.outer_rank) - 1;
   const auto reads_by_index = [](const Node& n) { return n.kind == NodeKind::load_entry; };
   const auto races = [&](const Arg& arg) { return arg.output && !arg.column && arg.strides[lane_dim] == 0; };

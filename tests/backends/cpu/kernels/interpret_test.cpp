@@ -144,6 +144,32 @@ TEST_P(InterpretedKernels, RowsInRunsOfAnyLength) {
   }
 }
 
+// Sums over segments of any length, of several dims, and with gaps between them.
+TEST_P(InterpretedKernels, SumsOfSegments) {
+  const std::vector<std::pair<Dims, Dims>> shapes = {{{3, 6, 64}, {}},
+                                                     {{3, 6, 65}, {}},
+                                                     {{2, 6, 700}, {}},
+                                                     {{1, 6, 4097}, {}},
+                                                     {{2, 6, 9000}, {}},
+                                                     {{70, 2, 8, 9}, {}},
+                                                     {{2, 6, 9, 70}, {6000, 900, 80, 1}},
+                                                     {{2, 6, 9, 70}, {3780, 70, 420, 1}}};
+  for (const auto& [shape, strides] : shapes) {
+    for (const bool use_stats : {false, true}) {
+      SCOPED_TRACE(join(describe(shape), " by ", describe(strides), " use_stats ", use_stats));
+      GraphBuilder g;
+      std::vector<uint64_t> inputs{g.input(GetParam(), shape, strides), g.input(GetParam(), shape, strides)};
+      const Dims groups{shape[0], 2};
+      if (use_stats) inputs.insert(inputs.end(), {g.input(weights(), groups), g.input(weights(), groups)});
+      inputs.push_back(g.input(weights(), {shape[1]}));
+      g.multi(OpKind::GroupNormBackward, inputs,
+              {{"groups", int64_t{2}}, {"data_format", std::string("NCX")}, {"use_stats", use_stats}},
+              {GetParam(), weights(), weights()});
+      expect_same_bits(g.finish());
+    }
+  }
+}
+
 TEST_P(InterpretedKernels, SoftMaxAndReductionsAlongEitherAxis) {
   for (const int64_t axis : {int64_t{0}, int64_t{-1}}) {
     for (const OpKind kind : {OpKind::SoftMax, OpKind::LogSoftmax}) {

@@ -59,7 +59,7 @@ void compare_with_cpu(const CpuRun& run) {
     elements_in_all += tensor.element_count();
   }
   if (elements_in_all > run.most_elements) return;
-  const kernel::Plan plan = compiler::plan_subgraph(run.subgraph, {.name = "test", .alignment = 64});
+  const kernel::Plan plan = compiler::plan_subgraph(run.subgraph, {.name = "test", .alignment = 64, .sums_segments = true});
   ASSERT_NO_THROW(interpret_plan(plan, inputs, outputs));
   for (size_t o = 0; o < actual.size(); ++o) {
     const auto got = elements(run.ports.outputs[o], actual[o]), want = elements(run.ports.outputs[o], run.outputs[o]);

@@ -195,6 +195,19 @@ inline kernel::Kernel sums_of_entries(const Shape& shape) {
   return kernel;
 }
 
+// x / (1 + the sum of its row), and the sum of each segment of x * x, over rows of `segments` segments.
+inline kernel::Kernel segment_sums(int64_t rows, int64_t segments, int64_t size, DataType dtype) {
+  kernel::Builder builder("segment_sums", {rows, segments, size}, 1);
+  const int64_t row = segments * size;
+  const kernel::Value x = builder.load(builder.add_arg({.name = "x", .dtype = dtype, .strides = {row, size, 1}, .table = {}}));
+  builder.segment_sum(x * x, builder.add_arg({.name = "squares", .output = true, .strides = {segments, 1, 0}, .table = {}}));
+  builder.store(x / (builder.reduce(kernel::Reduction::sum, x) + 1),
+                builder.add_arg({.name = "dst", .dtype = dtype, .output = true, .strides = {row, size, 1}, .table = {}}));
+  kernel::Kernel kernel = builder.finish();
+  kernel::simplify_dims(kernel);
+  return kernel;
+}
+
 inline std::vector<ScheduledKernel> scheduled_kernels() {
   constexpr DataType f32 = DataType::f32, bf16 = DataType::bf16, f16 = DataType::f16, f64 = DataType::f64;
   std::vector<ScheduledKernel> all;
@@ -231,6 +244,8 @@ inline std::vector<ScheduledKernel> scheduled_kernels() {
   add_channels("channels_first", 64, 80, false, f32);
   all.push_back({"planes_f32", norm_of_planes(40, 17, 61, 64, f32)});
   all.push_back({"planes_bf16", norm_of_planes(9, 60, 64, 64, bf16)});
+  all.push_back({"segment_sums_f32", segment_sums(9, 5, 300, f32)});
+  all.push_back({"segment_sums_bf16", segment_sums(3, 2, 5000, bf16)});
   for (const bool channels_last : {false, true})
     for (const int64_t stride : {1, 2, 3})
       for (const DataType dtype : {f32, bf16})
