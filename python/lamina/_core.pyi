@@ -308,6 +308,15 @@ def fingerprints(tensors: object, threads: int = 1) -> list[int]:
     is released meanwhile. Raises lamina.Error for an object that shares no memory of the CPU.
     """
 
+def draw_mask(state: object, mask: object, probability: float) -> None:
+    """
+    Fills `mask`, booleans without gaps, in the order of its memory: each is true with the given probability.
+
+    The numbers are those that a torch.Generator of the CPU with this state (get_state()) draws for
+    bernoulli_, where torch does not use MKL. `state` becomes the state after them. The GIL is held. Raises
+    lamina.Error for other tensors, and for a probability that is not from 0 to 1.
+    """
+
 def export_graphs(graphs: Sequence[object], path: str, isas: Sequence[str], threads: int, packed: bool, weights: Sequence[tuple[int, object]], inputs: Sequence[tuple[int, str]], outputs: Sequence[tuple[int, str]]) -> None:
     """
     Writes a model with a variant for each of the finalized graphs.

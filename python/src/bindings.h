@@ -24,6 +24,7 @@ void bind_explain(nb::module_& m);             // partitions.cpp
 void bind_profile(nb::module_& m);             // profiles.cpp
 void bind_verbose(nb::module_& m);             // verbose.cpp
 void bind_fingerprints(nb::module_& m);        // fingerprints.cpp
+void bind_draws(nb::module_& m);               // draws.cpp
 void bind_export(nb::module_& m);              // models.cpp
 
 }  // namespace lamina::python

@@ -67,6 +67,7 @@ NB_MODULE(_core, m) {
   bind_profile(m);
   bind_verbose(m);
   bind_fingerprints(m);
+  bind_draws(m);
   bind_export(m);
   m.def("op_kinds", &op_kind_names, "Returns the names of all operations.");
   m.def("data_types", &type_names, "Returns the names of all element types.");

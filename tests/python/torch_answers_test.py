@@ -1,5 +1,6 @@
 """torch.compile(backend="lamina") gives eager's answers: more than once, under one seed, and where lamina carries little."""
 import operator
+import re
 import sys
 import warnings
 
@@ -9,7 +10,9 @@ torch = pytest.importorskip("torch", reason="torch is not installed: scripts/set
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
-import lamina.torch  # noqa: E402, F401
+import lamina.torch  # noqa: E402
+from lamina._core import draw_mask  # noqa: E402
+from lamina.torch.draws import _draws_as_torch  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::lamina.torch.FallbackWarning")
 
@@ -44,8 +47,37 @@ DRAWS = {
     "dropout of a transposed tensor": lambda x: F.dropout(F.gelu(x.t()), 0.5) * torch.rand(4),
     "dropout of an expanded tensor": lambda x: F.dropout(x[:, None].expand(4, 3, 8), 0.5) * 2,
     "dropout of every other column": lambda x: F.dropout(x[:, ::2], 0.5) * 2,
+    "dropout of channels last": lambda x: F.dropout(x.reshape(1, 4, 2, 4).to(memory_format=torch.channels_last), 0.5) * 2,
+    "dropout of many": lambda x: F.dropout(x.repeat(70, 1), 0.1) * torch.rand(8),
+    "rand, then dropout": lambda x: torch.rand(5).sum() + F.dropout(F.gelu(x), 0.3),
     "rrelu": lambda x: F.rrelu(x * 2, training=True),
 }
+
+
+@pytest.mark.parametrize("words_before", [0, 1, 623, 700])
+def test_masks_are_those_of_torchs_generator(words_before):
+    if not _draws_as_torch():
+        pytest.skip("torch draws booleans by MKL on this processor")
+    for kept in (0.0, 0.1, 1 / 3, 0.5, 0.9, 1.0):
+        for count in (0, 1, 311, 312, 313, 1023, 1025, 5000):
+            generator = torch.Generator()
+            generator.manual_seed(count)
+            torch.empty(words_before, dtype=torch.int32).random_(generator=generator)
+            state, ours, theirs = generator.get_state(), *torch.empty(2, count, dtype=torch.bool)
+            draw_mask(state, ours, kept)
+            assert torch.equal(ours, theirs.bernoulli_(kept, generator=generator))
+            assert torch.equal(state, generator.get_state())
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda state, mask: (state[:100], mask, 0.5), "state is not the state of a torch.Generator of the CPU"),
+    (lambda state, mask: (state * 0, mask, 0.5), "state does not say which word is drawn next"),
+    (lambda state, mask: (state, mask.float(), 0.5), "mask has type f32, allowed is boolean"),
+    (lambda state, mask: (state, mask[::2], 0.5), "mask has gaps between its elements"),
+    (lambda state, mask: (state, mask, 1.5), "probability is 1.500000, allowed is 0 to 1")])
+def test_masks_are_refused(change, message):
+    with pytest.raises(lamina.Error, match=re.escape(message)):
+        draw_mask(*change(torch.Generator().get_state(), torch.zeros(8, dtype=torch.bool)))
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

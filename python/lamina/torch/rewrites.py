@@ -12,6 +12,7 @@ from torch.fx import Graph, GraphModule, Node
 import lamina
 from lamina.torch import whole_ops  # noqa: F401, its ops are found by name
 from lamina.torch.complex_pairs import split_complex
+from lamina.torch.draws import dropout_mask, is_dense
 from lamina.torch.nodes import DTYPES, VIEWS, base_of
 from lamina.torch.views import PERMUTES, order_of
 
@@ -166,8 +167,8 @@ def name_empty_statistics(module: GraphModule) -> None:
 
 
 def split_dropout(module: GraphModule) -> None:
-    """Splits dropout into the random draw, which torch runs and which has no inputs, and the product, which lamina fuses with
-    its neighbours.
+    """Splits dropout into the random draw, which has no inputs (draws.py), and the product, which lamina fuses with its
+    neighbours.
 
     The random numbers and their order are those of the original op: its kernel also fills a boolean tensor with the input's
     strides."""
@@ -189,8 +190,11 @@ def _split(graph: Graph, node: Node) -> None:
         return made
 
     with graph.inserting_before(node):
-        empty = add(aten.empty_strided.default, (tuple(mask_value.shape), tuple(mask_value.stride())), mask_value, dtype=torch.bool)
-        mask = add(aten.bernoulli_.float, (empty, kept), mask_value)  # bernoulli.p fills dense memory, which assigns other positions in strided tensors
+        size, stride = tuple(mask_value.shape), tuple(mask_value.stride())
+        if is_dense(mask_value):
+            mask = add(dropout_mask, (size, stride, kept), mask_value)
+        else:  # bernoulli.p fills dense memory, which assigns other positions in strided tensors
+            mask = add(aten.bernoulli_.float, (add(aten.empty_strided.default, (size, stride), mask_value, dtype=torch.bool), kept), mask_value)
         product = add(aten.mul.Tensor, (source, mask), value)
         output = add(aten.mul.Tensor, (product, 0.0 if kept == 0 else 1.0 / kept), value)
     for user in list(node.users):
