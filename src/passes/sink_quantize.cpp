@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "interface/op_schema.h"
 #include "passes/core/graph_editor.h"
@@ -43,9 +45,20 @@ std::optional<Scales> scales_of(const Op& op, int rank) {
   return found;
 }
 
+// Those of `count` entries from `first` on, if they are per entry of the axis along which parts are joined.
+Scales slice(const Scales& all, bool along, int64_t first, int64_t count) {
+  if (!along) return all;
+  const auto entries = [first, count](const auto& list) {
+    return std::decay_t<decltype(list)>(list.begin() + first, list.begin() + first + count);
+  };
+  return {entries(all.scales), entries(all.zero_points), all.axis};
+}
+
 class QuantizeSinker {
  public:
-  explicit QuantizeSinker(const Graph& graph) : graph_(graph), editor_(graph), removed_(graph.ops().size(), false) {}
+  explicit QuantizeSinker(const Graph& graph) : graph_(graph), editor_(graph), removed_(graph.ops().size(), false) {
+    for (const Value& value : graph.values()) next_tensor_ = std::max(next_tensor_, value.tensor.id + 1);
+  }
 
   std::optional<Graph> run() {
     bool changed = false;
@@ -58,43 +71,54 @@ class QuantizeSinker {
   bool try_sink(int position) {
     const Op& concat = graph_.op(position);
     if (schema_of(concat.kind).nest != LoopNest::concatenated) return false;
-    if (graph_.tensor(concat.outputs[0]).dtype != DataType::f32) return false;
+    const LogicalTensor& joined = graph_.tensor(concat.outputs[0]);
     const std::vector<Port>& readers = graph_.value(concat.outputs[0]).consumers;
-    if (readers.size() != 1 || graph_.op(readers[0].op).kind != OpKind::Quantize) return false;
+    if (joined.dtype != DataType::f32 || readers.size() != 1 || graph_.op(readers[0].op).kind != OpKind::Quantize) return false;
     const int quantize = readers[0].op;
-    if (!comes_back_from(concat, graph_.op(quantize))) return false;
+    const std::optional<Scales> wanted = scales_of(graph_.op(quantize), joined.rank());
+    if (!wanted || !is_byte_integer(graph_.tensor(graph_.op(quantize).outputs[0]).dtype)) return false;
+    const int axis = wanted->axis >= 0 ? wrap_axis(concat.attribute<int64_t>("axis"), joined.rank()) : -1;
+    const bool along = axis >= 0 && axis == wanted->axis;
+    if (along && !joined.has_full_shape()) return false;
     Op& moved = editor_.op(static_cast<size_t>(position));
+    int64_t first = 0;
     for (ValueIndex& input : moved.inputs) {
-      const int dequantize = graph_.value(input).producer.op;
-      if (is_read_by_it_alone(position, input)) take(moved, dequantize);
-      input = graph_.op(dequantize).inputs[0];
+      const int64_t count = along ? (*graph_.tensor(input).shape)[static_cast<size_t>(axis)] : 0;
+      input = quantized_part(position, quantize, input, slice(*wanted, along, first, count));
+      first += count;
     }
     take(moved, quantize);
     moved.outputs = graph_.op(quantize).outputs;
     return true;
   }
 
-  // Whether all inputs are dequantised with the same scales with which the result is quantised.
-  bool comes_back_from(const Op& concat, const Op& quantize) const {
-    const LogicalTensor& joined = graph_.tensor(concat.outputs[0]);
-    const DataType dtype = graph_.tensor(quantize.outputs[0]).dtype;
-    const std::optional<Scales> wanted = scales_of(quantize, joined.rank());
-    if (!wanted || (dtype != DataType::s8 && dtype != DataType::u8)) return false;
-    const bool along = wanted->axis >= 0 && wanted->axis == wrap_axis(concat.attribute<int64_t>("axis"), joined.rank());
-    Scales given{{}, {}, wanted->axis};
-    for (const ValueIndex input : concat.inputs) {
-      const int producer = graph_.value(input).producer.op;
-      if (producer < 0 || graph_.op(producer).kind != OpKind::Dequantize) return false;
-      const Op& dequantize = graph_.op(producer);
-      const std::optional<Scales> scales = scales_of(dequantize, joined.rank());
-      if (graph_.tensor(dequantize.inputs[0]).dtype != dtype || !scales || scales->axis != wanted->axis) return false;
-      if (!along && (scales->scales != wanted->scales || scales->zero_points != wanted->zero_points)) return false;
-      given.scales.insert(given.scales.end(), scales->scales.begin(), scales->scales.end());
-      given.zero_points.insert(given.zero_points.end(), scales->zero_points.begin(), scales->zero_points.end());
+  // The integers from which the part was dequantised, or those of a Quantize in front of the concatenation.
+  ValueIndex quantized_part(int concat, int quantize, ValueIndex part, const Scales& wanted) {
+    const DataType dtype = graph_.tensor(graph_.op(quantize).outputs[0]).dtype;
+    if (const int dequantize = graph_.value(part).producer.op; comes_back_from(dequantize, dtype, wanted)) {
+      if (is_read_by_it_alone(concat, part)) take(editor_.op(static_cast<size_t>(concat)), dequantize);
+      return graph_.op(dequantize).inputs[0];
     }
-    if (along && (given.scales != wanted->scales || given.zero_points != wanted->zero_points)) return false;
-    for (size_t i = 0; i < wanted->scales.size(); ++i)
-      if (!comes_back(dtype, wanted->scales[i], wanted->zero_points[i])) return false;
+    Op op = graph_.op(quantize);
+    op.attributes["scales"] = wanted.scales;
+    op.attributes["zps"] = wanted.zero_points;
+    op.inputs[0] = part;
+    LogicalTensor integers;
+    integers.id = next_tensor_++, integers.dtype = dtype, integers.shape = graph_.tensor(part).shape;
+    const ValueIndex made = op.outputs[0] = editor_.add(std::move(integers));
+    editor_.insert(static_cast<size_t>(concat), std::move(op));
+    return made;
+  }
+
+  // Whether the op is a Dequantize with these scales, whose integers the Quantize returns.
+  bool comes_back_from(int producer, DataType dtype, const Scales& wanted) const {
+    if (producer < 0 || graph_.op(producer).kind != OpKind::Dequantize) return false;
+    const Op& dequantize = graph_.op(producer);
+    const std::optional<Scales> given = scales_of(dequantize, graph_.tensor(dequantize.outputs[0]).rank());
+    if (!given || given->axis != wanted.axis || graph_.tensor(dequantize.inputs[0]).dtype != dtype) return false;
+    if (given->scales != wanted.scales || given->zero_points != wanted.zero_points) return false;
+    for (size_t i = 0; i < wanted.scales.size(); ++i)
+      if (!comes_back(dtype, wanted.scales[i], wanted.zero_points[i])) return false;
     return true;
   }
 
@@ -117,6 +141,7 @@ class QuantizeSinker {
   const Graph& graph_;
   GraphEditor editor_;
   std::vector<bool> removed_;
+  uint64_t next_tensor_ = 0;
 };
 
 }  // namespace

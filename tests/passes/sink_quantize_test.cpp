@@ -1,4 +1,4 @@
-// Concat between dequantise and quantise: it concatenates the integers directly if the round trip restores each one.
+// Concat in front of a Quantize: it joins integers, directly those of a Dequantize if the round trip restores each one.
 #include "passes/sink_quantize.h"
 
 #include "passes/verify_graph.h"
@@ -69,20 +69,22 @@ TEST(SinkQuantize, ChannelsKeepTheirScales) {
   const Scaling others{.scales = {1, 3, 5}, .zero_points = {0, 1, 2}, .qtype = "per_channel"};
   const Scaling both{.scales = {0.5F, 0.25F, 2, 1, 3, 5}, .zero_points = {0, 0, 0, 0, 1, 2}, .qtype = "per_channel"};
   EXPECT_EQ(kinds_after({channels, others, both}), "Concat");
-  EXPECT_EQ(kinds_after({others, channels, both}), "as it was");
+  EXPECT_EQ(kinds_after({others, channels, both}), "Dequantize Dequantize Quantize Quantize Concat");
+  const Graph graph = *sink_quantize(joined({others, others, both}));
+  EXPECT_EQ(graph.ops()[1].attribute<std::vector<float>>("scales"), (std::vector<float>{0.5F, 0.25F, 2}));
 }
 
-TEST(SinkQuantize, NotWhereScalesOrZeroPointsDiffer) {
-  EXPECT_EQ(kinds_after({.second = {.scales = {0.2F}}}), "as it was");
-  EXPECT_EQ(kinds_after({.result = {.scales = {0.2F}}}), "as it was");
-  EXPECT_EQ(kinds_after({.first = {.zero_points = {1}}}), "as it was");
+TEST(SinkQuantize, PartsAreQuantizedWhereScalesOrZeroPointsDiffer) {
+  EXPECT_EQ(kinds_after({.second = {.scales = {0.2F}}}), "Dequantize Quantize Concat");
+  EXPECT_EQ(kinds_after({.result = {.scales = {0.2F}}}), "Dequantize Dequantize Quantize Quantize Concat");
+  EXPECT_EQ(kinds_after({.first = {.zero_points = {1}}}), "Dequantize Quantize Concat");
 }
 
 // Products and quotients that may be subnormal, infinite or NaN need not restore the integers.
-TEST(SinkQuantize, NotWithScalesOutsideTheRange) {
+TEST(SinkQuantize, IntegersDoNotComeBackWithScalesOutsideTheRange) {
   for (const float scale : {1e-45F, -1e-35F, 1e38F}) {
     const Scaling lossy{.scales = {scale}};
-    EXPECT_EQ(kinds_after({lossy, lossy, lossy}), "as it was") << scale;
+    EXPECT_EQ(kinds_after({lossy, lossy, lossy}), "Dequantize Dequantize Quantize Quantize Concat") << scale;
   }
 }
 
