@@ -7,6 +7,7 @@
 #include "passes/partition.h"
 #include "passes/raise_decomposed.h"
 #include "passes/repeat_dequantize.h"
+#include "passes/sink_dequantize.h"
 #include "passes/sink_quantize.h"
 #include "passes/verify_graph.h"
 
@@ -17,7 +18,8 @@ namespace {
 constexpr GraphPass kGraphPasses[] = {
     {"canonicalize", canonicalize},            // first: one form of every op, so that later passes do not handle older ones
     {"raise_decomposed", raise_decomposed},    // before grouping: a norm in small ops would become several loop nests
-    {"sink_quantize", sink_quantize},          // before grouping: it turns arithmetic into a copy of integers
+    {"sink_quantize", sink_quantize},          // before grouping: parts of a concatenation are quantised where they are made
+    {"sink_dequantize", sink_dequantize},      // before grouping: a window reads integers
     {"nest_concat", nest_concat},              // after sink_quantize, which needs concatenations of numbers as they are
     {"repeat_dequantize", repeat_dequantize},  // before grouping: a product takes integers if it is the only reader of a factor
 };

@@ -239,6 +239,7 @@ TEST_F(Opset, F64IsTheOnlyTypeAddedToComputingOps) {
       {"LayerNorm", {DataType::f16}},  // gamma, beta and statistics may have the data's type
       {"LayerNormBackward", {DataType::f16}},
       {"GroupNorm", {DataType::f16}},
+      {"MaxPool", {DataType::s8, DataType::u8}},
       {"TypeCast", converted}};
   for_each_op([&](const json& entry, const OpSchema& schema) {
     const auto added = own_types.find(entry["kind"].get<std::string>());

@@ -92,13 +92,14 @@ def transposed_convolution(node: Node) -> Any:
 
 def max_pool(node: Node) -> Any:
     x = node.tensor(0)
-    wide = x if x.dtype in FLOATS else node.cast(x, "f32")
-    if wide is not x and x.dtype not in ("s8", "u8"):
+    if x.dtype not in (*FLOATS, "s8", "u8"):
         raise Unfit(f"elements of {x.dtype}")
     at = window(node, node.shape(x)[2:], list(node.attribute("kernel_shape", [])))
-    made = node.cast(node.op("MaxPool", [wide], kernel=at.kernel, strides=at.strides, dilations=at.dilations, pads_begin=at.begin, pads_end=at.reach,
-                             data_format="NCX", rounding_type="floor"), x.dtype)
-    return [made, _places_of_largest(node, wide, at)] if node.wants(1) else made
+    made = node.op("MaxPool", [x], kernel=at.kernel, strides=at.strides, dilations=at.dilations, pads_begin=at.begin, pads_end=at.reach,
+                   data_format="NCX", rounding_type="floor")
+    if not node.wants(1):
+        return made
+    return [made, _places_of_largest(node, x if x.dtype in FLOATS else node.cast(x, "f32"), at)]
 
 
 def _places_of_largest(node: Node, x: Any, at: Window) -> Any:

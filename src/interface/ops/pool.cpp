@@ -98,7 +98,10 @@ LAMINA_SCHEMA(AvgPool) {
 }
 
 LAMINA_SCHEMA(MaxPool) {
-  return pool(OpKind::MaxPool, "dst = max of src over the window; padding is ignored", {dilations(), rounding_type()}, 0);
+  OpSchema schema =
+      pool(OpKind::MaxPool, "dst = max of src over the window; padding is ignored", {dilations(), rounding_type()}, 0);
+  for (const DataType integer : {DataType::s8, DataType::u8}) schema.types[0].allowed.push_back(integer);
+  return schema;
 }
 
 LAMINA_SCHEMA(AvgPoolBackward) {

@@ -98,6 +98,12 @@ TEST_P(PoolWindows, MatchesTheReferenceInSixteenBits) {
     for (const DataType dtype : {bf16, f16, f64}) expect_all_kinds_match(GetParam(), {dtype, format});
 }
 
+TEST_P(PoolWindows, MatchesTheReferenceInIntegers) {
+  for (const char* const format : {"NXC", "NCX"})
+    for (const DataType dtype : {DataType::u8, DataType::s8})
+      expect_right(graph_of(OpKind::MaxPool, GetParam(), {dtype, format}), {});
+}
+
 TEST_P(PoolWindows, MatchesTheReferenceWithAnyStrides) {
   for (const char* const format : {"NXC", "NCX"})
     for (const StridesOf strides : {part_of_larger, axis_1_innermost, every_second})

@@ -43,7 +43,8 @@ ImagePort output_port(const kernel::LibraryStep& step) { return port_of(step, st
 
 std::string why_not_image(const Graph& graph, const Op& op) {
   const LogicalTensor& tensor = graph.tensor(op.inputs[0]);
-  if (tensor.dtype == DataType::f64) return join(schema_of(op.kind).inputs[0].name, " is f64, allowed are f32, bf16 and f16");
+  if (tensor.dtype == DataType::f64 || is_byte_integer(tensor.dtype))
+    return join(schema_of(op.kind).inputs[0].name, " is ", name_of(tensor.dtype), ", allowed are f32, bf16 and f16");
   const int spatial = tensor.rank() - 2;
   return spatial <= 3 ? "" : join(schema_of(op.kind).inputs[0].name, " has ", spatial, " spatial axes, allowed is 1 to 3");
 }
