@@ -305,7 +305,9 @@ std::unique_ptr<const Primitive> generated_convolution(const WindowedContraction
   if (auto made = by_lines(contraction, machine, use)) return made;
   const Form form = form_of(contraction, machine);
   const auto* const like = dynamic_cast<const ConvolutionStep*>(use.like);
-  const bool is_packed = like != nullptr ? like->packed_bytes() > 0 : use.packs_weights && !use.reads_packed_once;
+  // Packed weights are input 1, which is the left factor of a gradient of transposed weights.
+  const bool may_pack = use.packs_weights && !use.reads_packed_once && contraction.right.port == 1;
+  const bool is_packed = like != nullptr ? like->packed_bytes() > 0 : may_pack;
   const bool in_place = is_read_in_place(form.window, form.groups);
   const ProductSchedule schedule = choose_product_schedule(
       form.product, machine,

@@ -202,7 +202,8 @@ std::unique_ptr<const Primitive> line_convolution(const WindowedContraction& c, 
   ResultMap map;
   if (use.following != nullptr) map = result_map_of(*use.following, c.sum_type());
   const Compiler compiler(c, is_depthwise, machine, use.threads, map);
-  const bool is_packed = use.like != nullptr ? use.like->packed_bytes() > 0 : use.packs_weights && !use.reads_packed_once;
+  const bool may_pack = use.packs_weights && !use.reads_packed_once && c.right.port == 1;
+  const bool is_packed = use.like != nullptr ? use.like->packed_bytes() > 0 : may_pack;
   return std::make_unique<const LineStep>(compiler.program(is_matrix, is_packed), compiler.code(), compiler.name(),
                                           !map.is_empty());
 }
