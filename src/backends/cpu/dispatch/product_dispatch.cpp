@@ -4,13 +4,12 @@
 #include <cstring>
 #include <utility>
 
-#include "backends/cpu/dispatch/program_checks.h"
-
 namespace lamina::cpu {
 
 namespace {
 
 constexpr size_t kLine = 64;
+constexpr int64_t kRowsOfCutPanel = 128;
 
 size_t whole_lines(int64_t bytes) { return (static_cast<size_t>(bytes) + kLine - 1) / kLine * kLine; }
 
@@ -46,63 +45,6 @@ struct ProductDispatch::Sums {
   int64_t to_next_row;  // bytes
 };
 
-void ProductCode::PanelCode::write(ProgramWriter& to) const {
-  to.write(columns);
-  to.write(tiles.size());
-  for (const CompiledCode& tile : tiles) cpu::write(to, tile);
-  cpu::write(to, copy);
-  cpu::write(to, conversion);
-}
-
-ProductCode::PanelCode ProductCode::PanelCode::read(ProgramReader& from) {
-  PanelCode code;
-  from.read(code.columns);
-  const size_t tiles = from.read_count();
-  for (size_t rows = 0; rows < tiles; ++rows) code.tiles.push_back(read_code(from));
-  code.copy = read_code(from);
-  code.conversion = read_code(from);
-  return code;
-}
-
-void ProductCode::write(ProgramWriter& to) const {
-  for (const PanelCode* const panels : {&whole, &last}) panels->write(to);
-  for (const MatrixCopy* const copy : {&copy_src, &copy_bias, &copy_in, &copy_out}) copy->write(to);
-  copy_weights.write(to);
-  scale_out.write(to);
-}
-
-ProductCode ProductCode::read(ProgramReader& from) {
-  ProductCode code;
-  for (PanelCode* const panels : {&code.whole, &code.last}) *panels = PanelCode::read(from);
-  for (MatrixCopy* const copy : {&code.copy_src, &code.copy_bias, &code.copy_in, &code.copy_out})
-    *copy = MatrixCopy::read(from);
-  code.copy_weights = WeightsCopy::read(from);
-  code.scale_out = ScaledCopy::read(from);
-  return code;
-}
-
-void ProductDispatch::write(ProgramWriter& to) const {
-  to.write(program_);
-  code_.write(to);
-}
-
-std::unique_ptr<const ProductDispatch> ProductDispatch::read(ProgramReader& from, const RowSource* rows,
-                                                             const PanelMaker* panels) {
-  auto program = from.get<ProductProgram>();
-  check(program);
-  ProductCode code = ProductCode::read(from);
-  const auto has_tiles = [&](const ProductCode::PanelCode& of_width) {
-    return of_width.tiles.size() == static_cast<size_t>(program.rows) + 1 && of_width.columns > 0;
-  };
-  const kernel::MatmulStack& of = program.matrices;
-  const bool needs_whole = of.n >= program.columns || panels != nullptr;
-  const bool needs_last = of.n % program.columns != 0 && panels == nullptr;
-  require((!needs_whole || has_tiles(code.whole)) && (!needs_last || has_tiles(code.last)), "the tiles of a product");
-  require(rows == nullptr || program.copies_rows || (rows->part() > 0 && program.k_block % rows->part() == 0),
-          "the parts of a row");
-  return std::make_unique<const ProductDispatch>(std::move(program), std::move(code), panels, rows);
-}
-
 ProductDispatch::ProductDispatch(ProductProgram program, ProductCode code, const PanelMaker* panels, const RowSource* rows)
     : program_(std::move(program)),
       stack_(program_.matrices),
@@ -119,10 +61,13 @@ ProductDispatch::ProductDispatch(ProductProgram program, ProductCode code, const
   plan_scratch();
 }
 
-// Weights that are copied for each unit, and rows that are made for it, cost too much for another one.
+// A panel that is cut is copied once more, which costs little beside its multiplications with many rows. Rows that are made for
+// each unit cost too much for another one.
 bool ProductDispatch::may_cut_units() const {
-  return program_.are_packed_ahead && program_.copied_type == program_.panel_type && program_.panels_first &&
-         panels_ == nullptr && (made_rows_ == nullptr || finds_rows());
+  const bool copies_little = program_.are_packed_ahead
+                                 ? program_.copied_type == program_.panel_type
+                                 : program_.copies_panels && !program_.copies_rows && stack_.m >= kRowsOfCutPanel;
+  return copies_little && program_.panels_first && panels_ == nullptr && (made_rows_ == nullptr || finds_rows());
 }
 
 void ProductDispatch::plan_packed_weights() {

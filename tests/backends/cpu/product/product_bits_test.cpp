@@ -127,6 +127,16 @@ TEST_P(ProductBits, AreThoseOfTheChainForSizesAroundVectorsAndTiles) {
   }
 }
 
+// Enough rows that two threads copy the same panel, for a part of them each.
+TEST_P(ProductBits, AreThoseOfTheChainWherePanelsAreCut) {
+  for (const DataType dtype : {DataType::f32, DataType::bf16}) {
+    for (const bool weights_along_k : {false, true}) {
+      expect_chain(contraction_of(131, 38, 200, dtype, {.weights_along_k = weights_along_k}));
+      expect_chain(contraction_of(260, 19, 90, dtype, {.weights_along_k = weights_along_k, .gap = 2}));
+    }
+  }
+}
+
 TEST_P(ProductBits, AreThoseOfTheChainInEveryLayout) {
   for (const DataType dtype : {DataType::f32, DataType::f64}) {
     for (int layout = 0; layout < 16; ++layout) {
