@@ -16,7 +16,7 @@ GroupedSumsStep::GroupedSumsStep(GroupedSumsProgram program, GroupEnds ends, Par
       copy_out_(std::move(copy_out)),
       name_(std::move(name)),
       sum_bytes_(program_.adds_to_dst ? 0 : aligned(static_cast<size_t>(rows() * sums_row_bytes()))) {
-  for (const auto& part : parts_) part_bytes_ = std::max(part_bytes_, part->scratch_bytes());
+  part_bytes_ = std::max(parts_.first->scratch_bytes(), parts_.next->scratch_bytes());
 }
 
 void GroupedSumsStep::run(std::span<void* const> args, void* scratch, const Executor& executor) const {
@@ -24,12 +24,9 @@ void GroupedSumsStep::run(std::span<void* const> args, void* scratch, const Exec
   ends_.for_each(args[2], program_.terms, [&](int64_t group, int64_t end) {
     auto* const dst = static_cast<char*>(args[3]) + group * bytes_of(program_.dtype, program_.group_stride);
     auto* const sums = program_.adds_to_dst ? dst : static_cast<char*>(scratch);
-    for_each_rows(executor, [&](int64_t begin, int64_t past) { clear(sums, begin, past); });
-    for (size_t part = parts_.size(); first < end;) {
-      while (program_.part_terms[part - 1] > end - first) --part;
-      add(part - 1, first, args, sums, static_cast<char*>(scratch) + sum_bytes_, executor);
-      first += program_.part_terms[part - 1];
-    }
+    if (first >= end) for_each_rows(executor, [&](int64_t begin, int64_t past) { clear(sums, begin, past); });
+    sum_group(first, end, args, sums, static_cast<char*>(scratch) + sum_bytes_, executor);
+    first = std::max(first, end);
     if (!program_.adds_to_dst) for_each_rows(executor, [&](int64_t begin, int64_t past) { store(sums, dst, begin, past); });
   });
 }
@@ -54,11 +51,14 @@ void GroupedSumsStep::clear(char* sums, int64_t first, int64_t end) const {
     std::memset(sums + row * sums_row_bytes(), 0, static_cast<size_t>(bytes_of(program_.sums, columns())));
 }
 
-void GroupedSumsStep::add(size_t part, int64_t first, std::span<void* const> args, char* sums, void* scratch,
-                          const Executor& executor) const {
-  const char* const src = static_cast<const char*>(args[0]) + first * program_.to_next_column;
-  const char* const weights = static_cast<const char*>(args[1]) + first * program_.to_next_row;
-  parts_[part]->run(src, weights, nullptr, sums, scratch, executor);
+void GroupedSumsStep::sum_group(int64_t first, int64_t end, std::span<void* const> args, char* sums, void* scratch,
+                                const Executor& executor) const {
+  for (int64_t at = first; at < end; at += program_.part_terms) {
+    const char* const src = static_cast<const char*>(args[0]) + at * program_.to_next_column;
+    const char* const weights = static_cast<const char*>(args[1]) + at * program_.to_next_row;
+    const GroupedStep::Part& part = at == first ? parts_.first : parts_.next;
+    part->run_terms(src, weights, sums, scratch, executor, std::min(end - at, program_.part_terms));
+  }
 }
 
 void GroupedSumsStep::store(char* sums, char* group, int64_t first, int64_t end) const {
@@ -71,7 +71,7 @@ void GroupedSumsStep::write(ProgramWriter& to) const {
   to.write(StepKind::grouped_sums);
   to.write(program_);
   ends_.write(to);
-  for (const auto& part : parts_) part->write(to);
+  for (const auto* const part : {&parts_.first, &parts_.next}) (*part)->write(to);
   copy_out_.write(to);
 }
 
@@ -81,11 +81,13 @@ std::unique_ptr<const GroupedSumsStep> GroupedSumsStep::read(ProgramReader& from
   require(args == 4, "the args of sums of groups");
   GroupEnds ends = GroupEnds::read(from);
   Parts parts;
-  for (const int64_t terms : program.part_terms) {
-    parts.push_back(ProductDispatch::read(from));
-    const kernel::MatmulStack &matrices = parts.back()->matrices(), &first = parts.front()->matrices();
-    require(matrices.k == terms && matrices.m == first.m && matrices.n == first.n && matrices.batch.empty() &&
-                !matrices.has_bias && parts.back()->program().adds && matrices.dst.dtype == program.sums &&
+  for (auto* const part : {&parts.first, &parts.next}) {
+    *part = ProductDispatch::read(from);
+    const kernel::MatmulStack &matrices = (*part)->matrices(), &first = parts.first->matrices();
+    const ProductProgram& product = (*part)->program();
+    require(matrices.k == program.part_terms && matrices.m == first.m && matrices.n == first.n && matrices.batch.empty() &&
+                !matrices.has_bias && product.adds == (part == &parts.next) && matrices.dst.dtype == program.sums &&
+                (product.entries == 1 || (product.copies_rows && product.copies_panels)) && !product.are_packed_ahead &&
                 matrices.dst.row_stride == (program.adds_to_dst ? program.row_stride : matrices.n),
             "a product of a group");
   }

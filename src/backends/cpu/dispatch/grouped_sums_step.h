@@ -1,6 +1,6 @@
 // GroupedMatMul with one matrix of weights as a step: groups of columns of src by the same rows of weights, a sum over the
-// entries of each group. It is computed in parts of 1, 2, 4, ... entries; each part is added to the sums before it, in the
-// order of the entries. The sums are in dst if it has their type and its columns are contiguous, else in scratch memory.
+// entries of each group. A long group is computed in parts; each part is added to the sums before it, in the order of the
+// entries. The sums are in dst if it has their type and its columns are contiguous, else in scratch memory.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,11 @@ namespace lamina::cpu {
 
 class GroupedSumsStep final : public Primitive {
  public:
-  using Parts = GroupedStep::Parts;
-  // `parts`: of program.part_terms entries each, added to
-  // the sums. `copy_out`: from sums in scratch memory to dst.
+  // Of up to program.part_terms entries: the first part of a group overwrites the sums, the others are added.
+  struct Parts {
+    GroupedStep::Part first, next;
+  };
+  // `copy_out`: from sums in scratch memory to dst.
   GroupedSumsStep(GroupedSumsProgram program, GroupEnds ends, Parts parts, MatrixCopy copy_out, std::string name);
   static std::unique_ptr<const GroupedSumsStep> read(ProgramReader& from, size_t args);
 
@@ -32,14 +34,15 @@ class GroupedSumsStep final : public Primitive {
   void write(ProgramWriter& to) const override;
 
  private:
-  void add(size_t part, int64_t first, std::span<void* const> args, char* sums, void* scratch, const Executor& executor) const;
+  void sum_group(int64_t first, int64_t end, std::span<void* const> args, char* sums, void* scratch,
+                 const Executor& executor) const;
   template <typename Visit>
   void for_each_rows(const Executor& executor, const Visit& visit) const;
   void clear(char* sums, int64_t first, int64_t end) const;
   void store(char* sums, char* group, int64_t first, int64_t end) const;
   int64_t sums_row_bytes() const;
-  int64_t rows() const { return parts_.front()->matrices().m; }
-  int64_t columns() const { return parts_.front()->matrices().n; }
+  int64_t rows() const { return parts_.first->matrices().m; }
+  int64_t columns() const { return parts_.first->matrices().n; }
 
   const GroupedSumsProgram program_;
   const GroupEnds ends_;

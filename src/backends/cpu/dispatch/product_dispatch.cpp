@@ -22,6 +22,7 @@ struct ProductDispatch::Unit {
   ProductUnit part;  // of dst
   // Scratch memory: copied weights; copied rows of src; tiles of dst and of the bias; the sums of the unit.
   char *panels, *rows, *tile, *bias, *sums;
+  int64_t terms, end_k;  // of the sums, in elements and in entries of k
   int64_t first_k = 0, count = 0;
 };
 
@@ -145,6 +146,18 @@ void ProductDispatch::run(const void* src, const void* weights, const void* bias
                           const Executor& executor, const UnitEnded& ended) const {
   const Memory memory{static_cast<const char*>(src), static_cast<const char*>(weights), static_cast<const char*>(bias),
                       static_cast<char*>(dst), program_.multiplies_integers ? program_.scales.data() : nullptr};
+  run_units(memory, stack_.k, scratch, executor, ended);
+}
+
+void ProductDispatch::run_terms(const void* src, const void* weights, void* dst, void* scratch, const Executor& executor,
+                                int64_t terms) const {
+  run_units({static_cast<const char*>(src), static_cast<const char*>(weights), nullptr, static_cast<char*>(dst), nullptr},
+            terms, scratch, executor, nullptr);
+}
+
+void ProductDispatch::run_units(const Memory& memory, int64_t terms, void* scratch, const Executor& executor,
+                                const UnitEnded& ended) const {
+  const int64_t end_k = terms == stack_.k ? program_.k : parts(terms, program_.entries);
   const Executor team = executor.at_most(program_.is_worth_threads ? program_.threads : 1);
   for_each_tile(unit_count(), team, [&](int64_t i, int thread) {
     const int64_t entry = i / std::ssize(units_);
@@ -154,7 +167,8 @@ void ProductDispatch::run(const void* src, const void* weights, const void* bias
     char* const rows = panels + all_panels_bytes_;
     char* const tile = rows + all_rows_bytes_;
     char* const tile_of_bias = tile + tile_bytes_;
-    run_unit({entry, at_entry(memory, entry), part, panels, rows, tile, tile_of_bias, tile_of_bias + tile_bytes_});
+    run_unit(
+        {entry, at_entry(memory, entry), part, panels, rows, tile, tile_of_bias, tile_of_bias + tile_bytes_, terms, end_k});
     if (ended) ended(entry, part.first_row, part.rows(), part.first_column, part.columns());
   });
 }
@@ -186,8 +200,8 @@ void ProductDispatch::run_unit(const Unit& unit) const {
 }
 
 void ProductDispatch::run_blocks(Unit unit) const {
-  for (unit.first_k = 0; unit.first_k < program_.k; unit.first_k += program_.k_block) {
-    unit.count = std::min(program_.k_block, program_.k - unit.first_k);
+  for (unit.first_k = 0; unit.first_k < unit.end_k; unit.first_k += program_.k_block) {
+    unit.count = std::min(program_.k_block, unit.end_k - unit.first_k);
     if (program_.panels_first)
       run_by_panels(unit);
     else
@@ -292,7 +306,7 @@ void ProductDispatch::copy(const Unit& unit, const Rows& rows, int64_t slot) con
 
 // Of k; without the one that a last pair of integers lacks.
 int64_t ProductDispatch::entries_of(const Unit& unit) const {
-  return std::min(unit.count * program_.entries, stack_.k - unit.first_k * program_.entries);
+  return std::min(unit.count * program_.entries, unit.terms - unit.first_k * program_.entries);
 }
 
 ProductDispatch::Rows ProductDispatch::at(const Unit& unit, const Rows& rows, int64_t slot) const {
@@ -383,7 +397,7 @@ void ProductDispatch::run_tiles(const Unit& unit, const Panel& panel) const {
   const auto [tiles, taller] = std::pair(unit.part.tiles, unit.part.taller);
   for_each_rows(unit, [&](const Rows& tile, int64_t slot) {
     if (slot != 0 && slot != taller) return;
-    const bool is_last = unit.first_k + unit.count == program_.k;
+    const bool is_last = unit.first_k + unit.count == unit.end_k;
     const Sums added = is_last && stack_.has_bias ? bias_of(unit, tile, panel) : Sums{nullptr, 0};
     const int64_t count = slot < taller ? taller : tiles - taller;
     call_tiles(unit, at(unit, tile, slot), panel, sums_of(unit, tile, panel), added.at, added.to_next_row, count);
@@ -414,7 +428,7 @@ void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel
                                .first_group = first_group(panel),
                                .ahead = unit.count * panel.to_next_k,
                                .ahead_k = std::min<int64_t>(panel.to_next_k / unit.part.tiles, kLine),
-                               .ends = unit.first_k + unit.count == program_.k ? 1 : 0};
+                               .ends = unit.first_k + unit.count == unit.end_k ? 1 : 0};
   const auto function = code_of(panel.columns).tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
   function(rows.src, panel.weights, sums.at, added, part, &strides, unit.first_k == 0 ? 0 : 1);
 }
@@ -423,7 +437,7 @@ void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel
 void ProductDispatch::run_tile(const Unit& unit, const Rows& rows, const Panel& panel) const {
   const Steps steps{stack_.dst.row_stride * dst_bytes_, stack_.dst.column_stride * dst_bytes_};
   char* const result = unit.at.dst + rows.first * steps.row + panel.first_column * steps.column;
-  const bool is_first = unit.first_k == 0, is_last = unit.first_k + unit.count == program_.k;
+  const bool is_first = unit.first_k == 0, is_last = unit.first_k + unit.count == unit.end_k;
   const bool goes_through_dst = !is_direct(panel) && sums_row_bytes_ == 0;
   const Sums sums = sums_of(unit, rows, panel);
   if (goes_through_dst && (!is_first || program_.adds))

@@ -66,6 +66,8 @@ class ProductDispatch {
   using UnitEnded = std::function<void(int64_t entry, int64_t first_row, int64_t rows, int64_t first_column, int64_t columns)>;
   void run(const void* src, const void* weights, const void* bias, void* dst, void* scratch, const Executor& executor,
            const UnitEnded& ended) const;
+  // The sums over the first `terms` entries of k alone, at most all. For factors of bf16, the schedule must copy both.
+  void run_terms(const void* src, const void* weights, void* dst, void* scratch, const Executor& executor, int64_t terms) const;
   int64_t unit_count() const;
 
   // 0 if weights are not packed ahead.
@@ -86,6 +88,7 @@ class ProductDispatch {
   struct Rows;
   struct Panel;
   struct Sums;
+  void run_units(const Memory& memory, int64_t terms, void* scratch, const Executor& executor, const UnitEnded& ended) const;
   bool may_cut_units() const;
   void plan_packed_weights();
   void plan_scratch();

@@ -29,7 +29,7 @@ struct GroupedSumsProgram {
   int64_t to_next_column = 0, to_next_row = 0;                  // of src and of weights, in bytes
   DataType sums = DataType::f32, dtype = DataType::f32;         // dtype: of dst
   int64_t group_stride = 0, row_stride = 0, column_stride = 0;  // of dst
-  std::vector<int64_t> part_terms = {};                         // 1 and ascending
+  int64_t part_terms = 1;                                       // of a part, at most
   bool adds_to_dst = false;                                     // else to scratch memory, which is then copied to dst
 
   template <typename Self, typename Visit>

@@ -112,6 +112,31 @@ TEST(GroupedProduct, ARowHasTheBitsOfAProductOfItsOwn) {
   EXPECT_TRUE(part(run.buffers.at(run.outputs[0].id), 30 * 50, 50) == part(alone.buffers.at(alone.outputs[0].id), 0, 50));
 }
 
+// The group of entries 20 to 92 sums what a MatMul of these entries does, in the same order.
+TEST(GroupedSums, AGroupHasTheBitsOfAProductOfItsOwn) {
+  for (const DataType dtype : {f32, bf16}) {
+    GraphBuilder g, h;
+    const int64_t of_element = bytes_of(dtype, 1), of_group = 33 * 50 * int64_t{sizeof(float)};
+    const uint64_t src = g.input(dtype, {100, 33}), weights = g.input(dtype, {100, 50}), offsets = g.input(s32, {3});
+    g.op(OpKind::GroupedMatMul, {src, weights, offsets}, {{"transpose_a", true}}, f32);
+    const LibraryRun run =
+        expect_library_matches_reference(g.finish(), 2e-6, {{offsets, indices_of(g.tensor(offsets), {20, 93, 100})}});
+    const auto part = [](const Buffer& from, int64_t first, int64_t bytes) {
+      Buffer made(static_cast<size_t>(bytes) + 64, std::byte{0});
+      std::memcpy(made.data(), from.data() + first, static_cast<size_t>(bytes));
+      return made;
+    };
+    const uint64_t rows = h.input(dtype, {73, 33}), matrix = h.input(dtype, {73, 50});
+    h.op(OpKind::MatMul, {rows, matrix}, {{"transpose_a", true}}, f32);
+    const std::map<uint64_t, Buffer> given{
+        {rows, part(run.buffers.at(run.inputs[0].id), 20 * 33 * of_element, 73 * 33 * of_element)},
+        {matrix, part(run.buffers.at(run.inputs[1].id), 20 * 50 * of_element, 73 * 50 * of_element)}};
+    const LibraryRun alone = expect_library_matches_reference(h.finish(), 2e-6, given);
+    EXPECT_TRUE(part(run.buffers.at(run.outputs[0].id), of_group, of_group) ==
+                part(alone.buffers.at(alone.outputs[0].id), 0, of_group));
+  }
+}
+
 TEST(GroupedProduct, NamesAGroupThatEndsOutside) {
   EXPECT_EQ(index_error_of([] { expect_right_groups({.m = 10, .ends = {4, 11}}); }),
             "GroupedMatMul \"op0\": input offsets holds 11 at position [1], allowed is 0..10");

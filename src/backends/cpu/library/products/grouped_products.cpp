@@ -102,19 +102,19 @@ std::unique_ptr<const Primitive> sums_of_groups(const kernel::LibraryStep& step,
                              .group_stride = step.outputs[0].strides[0],
                              .row_stride = dst.row_stride,
                              .column_stride = dst.column_stride,
-                             .part_terms = {}};
+                             // odd: products of bf16 then copy both factors, as they must for any number of terms
+                             .part_terms = std::clamp<int64_t>(src.columns, 1, kMostTerms) | 1};
   program.adds_to_dst = program.sums == program.dtype && program.column_stride == 1;
-  for (int64_t terms = 1; terms <= std::clamp<int64_t>(src.columns, 1, kMostTerms); terms *= 2)
-    program.part_terms.push_back(terms);
-  GroupedStep::Parts parts;
+  GroupedSumsStep::Parts parts;
   std::string schedule;
   const int64_t row_stride = program.adds_to_dst ? program.row_stride : weights.columns;
-  for (const int64_t terms : program.part_terms) {
+  for (auto* const each : {&parts.next, &parts.first}) {
+    const int64_t terms = program.part_terms;
     Contraction part = part_of(columns_of(src, terms), rows_of(weights, terms), program.sums, row_stride, machine);
-    part.adds = true;
-    parts.push_back(runner_of(part, machine, use.threads, &schedule));
+    part.adds = each == &parts.next;
+    *each = runner_of(part, machine, use.threads, &schedule);
   }
-  std::string name = join("sums of products over groups, up to ", program.part_terms.back(), " terms at once, ", schedule);
+  std::string name = join("sums of products over groups, up to ", program.part_terms, " terms at once, ", schedule);
   MatrixCopy copy_out = matrix_copy(program.sums, dst.dtype, machine, vector_bits(machine));
   return std::make_unique<const GroupedSumsStep>(std::move(program),
                                                  GroupEnds(place_of(step.op, "input offsets"), step.inputs[2]),
