@@ -19,10 +19,12 @@ struct ProductPorts {
   size_t inputs = 2;
   bool swaps_factors = false;  // dst is computed as its transpose
   bool is_matrix = false;      // dst is one dense matrix, with the rows of all entries of the batch
+  // Bytes from one column of src to the next, if src is contiguous along its rows and is transposed to scratch memory; else 0.
+  int64_t src_column = 0;
 
   template <typename Self, typename Visit>
   static void for_each_field(Self& self, const Visit& visit) {
-    visit(self.inputs), visit(self.swaps_factors), visit(self.is_matrix);
+    visit(self.inputs), visit(self.swaps_factors), visit(self.is_matrix), visit(self.src_column);
   }
 };
 
@@ -36,7 +38,7 @@ class ProductStep final : public Primitive {
   const ProductDispatch& product() const { return *product_; }
 
   const std::string& name() const override { return name_; }
-  size_t scratch_bytes() const override { return product_->scratch_bytes(); }
+  size_t scratch_bytes() const override { return src_bytes() + product_->scratch_bytes(); }
   void run(std::span<void* const> args, void* scratch, const Executor& executor) const override;
   int64_t columns_of_parts() const override;
   void run_in_parts(std::span<void* const> args, void* scratch, const Executor& executor,
@@ -50,6 +52,9 @@ class ProductStep final : public Primitive {
   void write(ProgramWriter& to) const override;
 
  private:
+  size_t src_bytes() const;
+  const void* transposed_src(const void* src, void* scratch, const Executor& executor) const;
+
   std::unique_ptr<const ProductDispatch> product_;
   ProductPorts ports_;
   std::string name_;

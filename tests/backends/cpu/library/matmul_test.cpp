@@ -57,6 +57,27 @@ TEST(MatmulStep, TransposesEitherSide) {
   }
 }
 
+// With many rows, a transposed factor is copied before the product.
+TEST(MatmulStep, ATransposedFactorHasTheBitsOfACopy) {
+  constexpr int64_t m = 150, n = 90;
+  for (const DataType dtype : {f32, bf16}) {
+    for (const int64_t k : {33, 64}) {
+      SCOPED_TRACE(join(name_of(dtype), " k ", k));
+      const LibraryRun run = expect_library_matches_reference(
+          graph_of({.src = {k, m}, .weights = {k, n}, .transpose_a = true, .dtype = dtype}), 2e-6);
+      const Buffer& src = run.buffers.at(run.inputs[0].id);
+      Buffer copy = src;
+      for (int64_t row = 0; row < m; ++row)
+        for (int64_t i = 0; i < k; ++i)
+          store_from_double(dtype, copy.data(), row * k + i, load_as_double(dtype, src.data(), i * m + row));
+      const LibraryRun of_copy =
+          expect_library_matches_reference(graph_of({.src = {m, k}, .weights = {k, n}, .dtype = dtype}), 2e-6,
+                                           {{run.inputs[0].id, copy}, {run.inputs[1].id, run.buffers.at(run.inputs[1].id)}});
+      EXPECT_TRUE(run.buffers.at(run.outputs[0].id) == of_copy.buffers.at(of_copy.outputs[0].id));
+    }
+  }
+}
+
 TEST(MatmulStep, AddsABiasOfAnyShape) {
   for (const Dims& bias : std::vector<Dims>{{}, {1}, {20}, {1, 20}, {9, 1}, {9, 20}, {3, 1, 1}, {3, 9, 20}, {3, 1, 20}}) {
     SCOPED_TRACE(describe(bias));

@@ -3,6 +3,7 @@
 // multiplies them fast and exactly.
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "backends/cpu/dispatch/dequantized_step.h"
 #include "backends/cpu/dispatch/product_step.h"
@@ -40,6 +41,20 @@ bool makes_matrix(const kernel::MatmulStack& product) {
   return true;
 }
 
+// The product that reads a dense copy of src, whose rows begin at different sets of a cache, if src is contiguous along its
+// rows. It pays for enough rows that threads would copy the same weights for each part of them.
+std::optional<Contraction> of_transposed_src(Contraction c) {
+  constexpr int64_t kLine = 64, kLeastRows = 128;
+  kernel::MatrixStack& src = c.matrices.src;
+  const int64_t bytes = bytes_of(src.dtype, 1);
+  if (c.integers || !c.matrices.batch.empty() || src.row_stride != 1 || src.column_stride == 1 || bytes > 4 ||
+      c.matrices.m < kLeastRows)
+    return std::nullopt;
+  src.column_stride = 1;
+  src.row_stride = ((c.matrices.k * bytes + kLine - 1) / kLine | 1) * kLine / bytes;
+  return c;
+}
+
 // A product for this use, as `use.like` if that is given.
 std::unique_ptr<const Primitive> product_step(const Contraction& contraction, size_t ports, const PrimitiveUse& use) {
   const auto* const like = dynamic_cast<const ProductStep*>(use.like);
@@ -53,11 +68,19 @@ std::unique_ptr<const Primitive> product_step(const Contraction& contraction, si
     weights.packed_k = like->product().matrices().k, weights.packed_n = like->product().matrices().n;
     if (with.packs_ahead) with.vectors = static_cast<int>(like->product().program().vectors);
   }
-  const Contraction computed = of.swaps_factors ? kernel::transposed(contraction) : contraction;
-  const ProductSchedule schedule = choose_product_schedule(computed, machine, with);
+  Contraction computed = of.swaps_factors ? kernel::transposed(contraction) : contraction;
+  ProductSchedule schedule = choose_product_schedule(computed, machine, with);
+  if (const auto dense = of_transposed_src(computed)) {
+    if (const ProductSchedule of_dense = choose_product_schedule(*dense, machine, with); !of_dense.copies_rows) {
+      of.src_column = bytes_of(computed.matrices.src.dtype, computed.matrices.src.column_stride);
+      computed = *dense;
+      schedule = of_dense;
+    }
+  }
   auto product = std::make_unique<const ProductRunner>(computed, machine, schedule, use.threads, weights);
   of.is_matrix = !of.swaps_factors && makes_matrix(product->matrices());
-  std::string name = join("product, ", describe(schedule), weights.are_packed_ahead ? ", weights packed" : "");
+  std::string name = join("product, ", describe(schedule), weights.are_packed_ahead ? ", weights packed" : "",
+                          of.src_column > 0 ? ", a transposed copy of the rows" : "");
   return std::make_unique<const ProductStep>(std::move(product), of, std::move(name));
 }
 
