@@ -45,6 +45,47 @@ bool has_block(const std::vector<Binding>& args, const Binding& block) {
   return std::any_of(args.begin(), args.end(), [&](const Binding& arg) { return is_in_block(arg, block); });
 }
 
+bool writes(const PlanStep& step, size_t arg) {
+  if (const auto* const kernel = std::get_if<KernelStep>(&step)) return kernel->kernel.args[arg].output;
+  if (const auto* const library = std::get_if<LibraryStep>(&step))
+    return arg >= library->inputs.size() && arg < library->inputs.size() + library->outputs.size();
+  return arg >= std::get<TiledStep>(step).inputs.size();
+}
+
+// Whether a step from `first` on reads the block before another value is written there.
+bool is_read_from(const std::vector<PlanStep>& steps, size_t first, const Binding& block) {
+  for (size_t s = first; s < steps.size(); ++s) {
+    const std::vector<Binding>& args = args_of(steps[s]);
+    bool is_written = false;
+    for (size_t a = 0; a < args.size(); ++a) {
+      if (!is_in_block(args[a], block)) continue;
+      if (!writes(steps[s], a)) return true;
+      is_written = true;
+    }
+    if (is_written) return false;
+  }
+  return false;
+}
+
+// The strides of a tensor's elements where the kernel writes them. `read`, `written`: its args, the first of which is the
+// tensor. Nothing: a dim of the tensor is several dims of the kernel.
+std::optional<Dims> written_strides(const Kernel& kernel, const Arg& read, const Arg& written, const LogicalTensor& tensor) {
+  Dims strides = tensor.strides;
+  for (size_t d = 0; d < strides.size(); ++d) {
+    const int64_t extent = (*tensor.shape)[d], stride = tensor.strides[d];
+    if (extent == 1) continue;
+    const auto contains = [&](size_t dim) {
+      const int64_t step = read.strides[dim];
+      return kernel.extents[dim] > 1 && stride % step == 0 && stride * extent <= step * kernel.extents[dim];
+    };
+    size_t dim = 0;
+    while (dim < kernel.extents.size() && !contains(dim)) ++dim;
+    if (dim == kernel.extents.size()) return std::nullopt;
+    strides[d] = stride / read.strides[dim] * written.strides[dim];
+  }
+  return strides;
+}
+
 // Neither step writes what the other one reads or writes.
 bool are_independent(const LibraryStep& library, const KernelStep& step) {
   for (size_t a = 0; a < step.args.size(); ++a)
@@ -96,6 +137,23 @@ bool changes_in_place(const LibraryStep& step, const KernelStep& kernel) {
   const Binding& result = step.args[step.inputs.size()];
   return std::all_of(kernel.args.begin(), kernel.args.end(),
                      [&](const Binding& arg) { return is_in_block(arg, result) && arg.bytes == result.bytes; });
+}
+
+std::optional<LibraryStep> with_result_of_kernel(const std::vector<PlanStep>& steps, size_t s) {
+  const auto* const library = std::get_if<LibraryStep>(&steps[s]);
+  const auto* const next = s + 1 < steps.size() ? std::get_if<KernelStep>(&steps[s + 1]) : nullptr;
+  if (library == nullptr || next == nullptr || !next->follows_parts || next->args.size() != 2) return std::nullopt;
+  const size_t result = library->inputs.size(), read = next->kernel.args[0].output ? 1 : 0;
+  const Arg &from = next->kernel.args[read], &to = next->kernel.args[1 - read];
+  const bool has_memory = library->args[result].source == Binding::Source::arena && to.output && to.dtype == from.dtype;
+  if (!has_memory || is_in_block(next->args[0], next->args[1]) || is_read_from(steps, s + 2, library->args[result]))
+    return std::nullopt;
+  const auto strides = written_strides(next->kernel, from, to, library->outputs[0]);
+  if (!strides) return std::nullopt;
+  LibraryStep moved = *library;
+  moved.outputs[0].strides = *strides;
+  moved.args[result] = next->args[1 - read];
+  return moved;
 }
 
 void mark_following_kernels(std::vector<PlanStep>& steps) {

@@ -1,6 +1,8 @@
 // Kernels that may run on parts of a library step's result.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "kernels/arena_builder.h"
@@ -18,6 +20,11 @@ void mark_following_kernels(std::vector<PlanStep>& steps);
 
 // Whether the kernel replaces each element of the step's result by a function of this element alone.
 bool changes_in_place(const LibraryStep& step, const KernelStep& kernel);
+
+// Library step `s` with the memory of the next kernel's result as its own, if this kernel alone reads the step's result and
+// makes each element of another tensor from one of its elements: a part of a concatenation, for example. A step that computes
+// the kernel, too, writes there.
+std::optional<LibraryStep> with_result_of_kernel(const std::vector<PlanStep>& steps, size_t s);
 
 // A kernel that follows parts writes while the library step before it still reads its inputs: its results are live from that
 // step on.

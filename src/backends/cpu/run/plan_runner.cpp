@@ -41,18 +41,20 @@ std::vector<IndexCheck> checks_of(const kernel::KernelStep& step) {
   return checks;
 }
 
-// The kernel after a library step that may be a part of it; null: there is none.
-const kernel::KernelStep* changing_kernel(const kernel::Plan& plan, size_t step) {
-  const auto* const library = std::get_if<kernel::LibraryStep>(&plan.steps[step]);
-  const auto* const next = step + 1 < plan.steps.size() ? std::get_if<kernel::KernelStep>(&plan.steps[step + 1]) : nullptr;
-  return library != nullptr && next != nullptr && kernel::changes_in_place(*library, *next) ? next : nullptr;
-}
-
 static_assert(std::is_same_v<std::variant_alternative_t<static_cast<size_t>(StepWork::Kind::library), kernel::PlanStep>,
                              kernel::LibraryStep>,
               "the kinds of steps are in the order of kernel::PlanStep");
 
 }  // namespace
+
+PlanRunner::NextKernel PlanRunner::next_kernel(const kernel::Plan& plan, size_t step) {
+  const auto* const library = std::get_if<kernel::LibraryStep>(&plan.steps[step]);
+  const auto* const next = step + 1 < plan.steps.size() ? std::get_if<kernel::KernelStep>(&plan.steps[step + 1]) : nullptr;
+  if (library == nullptr || next == nullptr) return {};
+  if (kernel::changes_in_place(*library, *next)) return {next, std::nullopt};
+  auto moved = kernel::with_result_of_kernel(plan.steps, step);
+  return moved ? NextKernel{next, std::move(moved)} : NextKernel{};
+}
 
 PlanRunner::PlanRunner(const kernel::Plan& plan, const StepCompiler& compiler, const TileUse* tile)
     : memory_{.tables = plan.tables, .positions = plan.positions, .arena_bytes = plan.arena_bytes} {
@@ -60,7 +62,7 @@ PlanRunner::PlanRunner(const kernel::Plan& plan, const StepCompiler& compiler, c
     constant_inputs_.push_back(tile == nullptr && input.property == PropertyType::constant);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     if (tile == nullptr) report_compile_progress(i, plan.steps.size());
-    const bool takes_next = add(plan.steps[i], compiler, tile, tile == nullptr ? changing_kernel(plan, i) : nullptr);
+    const bool takes_next = add(plan.steps[i], compiler, tile, tile == nullptr ? next_kernel(plan, i) : NextKernel{});
     if (takes_next) ++i;
   }
   if (tile == nullptr) report_compile_progress(plan.steps.size(), plan.steps.size());
@@ -96,8 +98,7 @@ void PlanRunner::end_block(const kernel::Binding& binding) {
   constant_blocks_.erase(binding.index);
 }
 
-bool PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile,
-                     const kernel::KernelStep* next) {
+bool PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile, const NextKernel& next) {
   const size_t first_text = texts_.size();
   bool takes_next = false;
   if (const auto* generated = std::get_if<kernel::KernelStep>(&step))
@@ -173,7 +174,7 @@ void PlanRunner::add_tiled_step(const kernel::TiledStep& step, const StepCompile
 }
 
 bool PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile,
-                                  const kernel::KernelStep* next) {
+                                  const NextKernel& next) {
   LAMINA_CHECK(compiler.library != nullptr, "a library step on a backend without a library");
   std::vector<kernel::Binding> args = step.args;
   PrimitiveUse use{.threads = tile == nullptr ? compiler.machine.cores : 1, .in_a_tile = tile != nullptr};
@@ -181,7 +182,7 @@ bool PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
       args.size() > 1 && step.inputs.size() > 1 && is_constant_or_copy(args[1]) && has_constant_operands_of_weights(step);
   if (has_constant_weights) use.packs_weights = true;
   use.machine = &compiler.machine;
-  if (next != nullptr) use.following = &next->kernel;
+  if (next.step != nullptr) use.following = &next.step->kernel;
   if (tile != nullptr && tile->packed_inputs.contains(step.op.id)) {
     const TileUse::PackedInput& packed = tile->packed_inputs.at(step.op.id);
     use.packs_weights = true;
@@ -191,11 +192,20 @@ bool PlanRunner::add_library_step(const kernel::LibraryStep& step, const StepCom
   }
   library_steps_[step.op.id] = steps_.size();
   std::unique_ptr<const Primitive> primitive = compiler.library->compile(step, use);
+  if (next.moved && primitive->has_following()) {
+    primitive = compiler.library->compile(*next.moved, use);
+    if (primitive->has_following()) {
+      args = next.moved->args;
+    } else {
+      use.following = nullptr;
+      primitive = compiler.library->compile(step, use);
+    }
+  }
   if (compiler.machine.keeps_objects) require_exportable(step, *primitive);
   memory_.step_bytes = std::max(memory_.step_bytes, aligned(primitive->scratch_bytes()));
   texts_.push_back({primitive->name(), primitive->name() + ": a step of the primitive library\n"});
   const bool takes_next = primitive->has_following();
-  if (takes_next) texts_.push_back({next->kernel.name, kernel::print(next->kernel) + "in the step before\n"});
+  if (takes_next) texts_.push_back({next.step->kernel.name, kernel::print(next.step->kernel) + "in the step before\n"});
   const size_t kept = has_constant_weights ? primitive->packed_bytes() : 0;
   const int constant = kept > 0 ? new_constant(args[1], kept) : -1;
   const size_t outputs_end = step.inputs.size() + step.outputs.size();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,11 +66,18 @@ class PlanRunner {
     std::vector<size_t> packed = {};
   };
 
-  // `next`: null, or a kernel that the step may compute, too. Returns whether it does.
-  bool add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile, const kernel::KernelStep* next);
+  // A kernel after a library step, which that may compute, too; null: there is none. `moved`: the library step if it then
+  // writes to other memory than its own.
+  struct NextKernel {
+    const kernel::KernelStep* step = nullptr;
+    std::optional<kernel::LibraryStep> moved = std::nullopt;
+  };
+  static NextKernel next_kernel(const kernel::Plan& plan, size_t step);
+  // Returns whether the step computes the next kernel.
+  bool add(const kernel::PlanStep& step, const StepCompiler& compiler, const TileUse* tile, const NextKernel& next);
   StepWork work_of(const kernel::PlanStep& step, size_t first_text) const;
   bool add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile,
-                        const kernel::KernelStep* next);
+                        const NextKernel& next);
   void add_kernel(const kernel::KernelStep& step, const StepCompiler& compiler);
   void add_tiled_step(const kernel::TiledStep& step, const StepCompiler& compiler);
   bool is_constant(const kernel::Binding& binding) const;

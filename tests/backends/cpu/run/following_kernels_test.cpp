@@ -156,6 +156,53 @@ TEST(FollowingKernels, AreComputedByAConvolutionWhoseResultTheyReplace) {
   }
 }
 
+// Two convolutions with ReLUs, whose results are parts of a concatenation. `is_read_twice`: another op reads those of the
+// convolutions, too.
+Graph joined(const ConvolutionCase& c, bool is_read_twice) {
+  GraphBuilder g;
+  const uint64_t x = g.input(f32, src_shape(c));
+  std::vector<uint64_t> parts;
+  for (int i = 0; i < 2; ++i) {
+    const uint64_t made = g.op(OpKind::Convolution, {x, g.constant(f32, weights_shape(c))}, attributes_of(c));
+    const uint64_t part = parts.emplace_back(g.op(OpKind::ReLU, {made}));
+    Dims whole = shape_of(g, made);
+    whole.back() *= 2;
+    LogicalTensor& tensor = g.tensor(part);
+    tensor.shape = shape_of(g, made), tensor.layout = LayoutType::strided, tensor.strides = dense_strides(whole);
+    if (is_read_twice) g.op(OpKind::ReduceMax, {made}, {{"axes", Dims{1, 2}}, {"keep_dims", true}});
+  }
+  const uint64_t both = g.op(OpKind::Concat, parts, {{"axis", int64_t{3}}});
+  const ConvolutionCase next{.batch = c.batch,
+                             .src_channels = 2 * c.dst_channels,
+                             .dst_channels = 8,
+                             .kernel = {1, 1},
+                             .pads_begin = {0, 0},
+                             .pads_end = {0, 0}};
+  g.op(OpKind::Convolution, {both, g.constant(f32, weights_shape(next))}, attributes_of(next));
+  return g.finish();
+}
+
+TEST(FollowingKernels, AreComputedByAConvolutionThatWritesAPart) {
+  const Dims one{1, 1}, none{0, 0};
+  for (const int64_t batch : {1, 2}) {
+    for (const ConvolutionCase& c :
+         {ConvolutionCase{
+              .src_channels = 40, .dst_channels = 72, .space = {28, 27}, .kernel = one, .pads_begin = none, .pads_end = none},
+          ConvolutionCase{.src_channels = 56, .dst_channels = 56, .groups = 56, .space = {14, 15}},
+          ConvolutionCase{.src_channels = 3, .dst_channels = 40, .space = {30, 31}, .strides = {2, 2}}}) {
+      SCOPED_TRACE(join(batch, " images, ", c.src_channels, " to ", c.dst_channels, " channels"));
+      ConvolutionCase of = c;
+      of.batch = batch;
+      const Graph graph = joined(of, false);
+      expect_same_bits(graph, 2);
+      EXPECT_EQ(count_of_steps(plan_of(with_strides(graph))), 3U);
+      const kernel::Plan twin = plan_of(with_strides(joined(of, true)));
+      EXPECT_EQ(count_of_steps(twin), twin.steps.size());
+      expect_same_bits(joined(of, true), count_of_following(twin));
+    }
+  }
+}
+
 // Kernels that read other elements of the result, or its channels in another place, wait for all of it.
 TEST(FollowingKernels, WaitForTheWholeResultOtherwise) {
   GraphBuilder reduced;
