@@ -51,6 +51,7 @@ KernelRunner::KernelRunner(std::shared_ptr<Device> device, kernel::Kernel kernel
     if (arg.column) ++columns_;
   }
   entries_ = kernel_.entry_count();
+  if (schedule_.copies_ahead && columns_ == 0) words_.push_back(rows_of_team());
   column_words_ = words_of_columns();
   rows_aligned_ = rows_are_aligned();
   const Assumptions usual{rows_aligned_, true};
@@ -146,10 +147,21 @@ std::shared_ptr<const Module> KernelRunner::module_for(Assumptions assumptions) 
   return module;
 }
 
-// The number of work-groups. Each runs one row or several short ones, or a block of rows in a kernel with column sums.
+// Several if the next row is copied ahead and there are enough rows for all compute units.
+int64_t KernelRunner::rows_of_team() const {
+  if (!schedule_.copies_ahead || columns_ > 0) return 1;
+  const int64_t blocks = schedule_.together ? blocks_of_row(kernel_, order_) : 1;
+  const int64_t teams = tuning::kGroupsPerUnit * limits_.compute_units * (schedule_.cluster ? 1 : schedule_.rows_per_group);
+  return std::clamp<int64_t>((rows_ * blocks + teams - 1) / teams, 1, tuning::kRowsOfTeam);
+}
+
+// The number of work-groups. Each runs one row, several short ones or a block of a row, or that of a block of rows in a kernel
+// with column sums.
 int64_t KernelRunner::row_groups(bool by_column_block) const {
   if (schedule_.flat) return groups_for(rows_ * (row_size_ / schedule_.vector), schedule_.group_size());
-  return groups_for(by_column_block ? column_blocks() : rows_, schedule_.rows_per_group);
+  const int64_t teams = by_column_block ? column_blocks() : (rows_ + rows_of_team() - 1) / rows_of_team();
+  if (!schedule_.together) return groups_for(teams, schedule_.rows_per_group);
+  return groups_for(schedule_.cluster ? teams * blocks_of_row(kernel_, order_) : teams, 1);
 }
 
 void KernelRunner::run(void* stream, std::span<const BufferView> buffers, BufferView partials) const {

@@ -49,6 +49,7 @@ class KernelRunner final : public StepRunner {
   int64_t blocks_of_entry() const;  // of column sums
   std::vector<int64_t> words_of_columns() const;
   size_t column_bytes() const;
+  int64_t rows_of_team() const;
   int64_t row_groups(bool by_column_block) const;
   void run_split(const Module& module, void* stream, std::span<const BufferView> views) const;
 

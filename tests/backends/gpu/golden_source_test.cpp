@@ -45,6 +45,19 @@ TEST(GoldenSource, RowsOfSeveralBlocks) { expect_golden("layer_norm_f32_40000", 
 TEST(GoldenSource, FewRowsSharedByTeams) {
   expect_golden("layer_norm_f32_40000_split", norm_graph(DataType::f32, 4, 40000), {.compute_units = 132});
 }
+TEST(GoldenSource, RowsOfAClusterOfGroups) {
+  const kernel::Kernel kernel = first_kernel_of(norm_graph(DataType::f32, 4, 40000));
+  const gpu::Schedule schedule = gpu::choose_schedule(kernel, {.cluster_groups = 8});
+  EXPECT_EQ(gpu::name_of(kernel, schedule), "cluster");
+  expect_golden("layer_norm_f32_40000_cluster", gpu::emit_kernel(kernel, schedule, gpu::languages::cuda, true, true).body);
+}
+TEST(GoldenSource, RowsCopiedAhead) {
+  const kernel::Kernel kernel = first_kernel_of(norm_backward_graph(DataType::bf16, 64, 1024));
+  const gpu::Schedule schedule = gpu::choose_schedule(kernel, {.local_bytes = 227 << 10, .copies_beside_threads = true});
+  EXPECT_TRUE(schedule.copies_ahead);
+  expect_golden("layer_norm_backward_bf16_1024_ahead",
+                gpu::emit_kernel(kernel, schedule, gpu::languages::cuda, true, true).body);
+}
 TEST(GoldenSource, RowsSideBySide) { expect_golden("softmax_f32_100_along_rows", softmax_graph(DataType::f32, {100, 64}, 0)); }
 TEST(GoldenSource, Windows) {
   expect_golden("max_pool_f32_3x2", pool_graph(OpKind::MaxPool, DataType::f32, "NXC", {3, 2}));

@@ -132,6 +132,34 @@ TEST(GpuDefaultSchedule, GivesAThreadFourChunks) {
   EXPECT_EQ(chunks(norm_backward_graph(bf16, 64, 8192)), 2);
 }
 
+// Devices without clusters get the schedules of before.
+TEST(GpuDefaultSchedule, UsesClustersForRowsOfTwoToEightBlocks) {
+  const gpu::DeviceLimits hopper{
+      .compute_units = 132, .local_bytes = 227 << 10, .copies_beside_threads = true, .cluster_groups = 8};
+  const auto chosen = [&](const Graph& graph) { return gpu::choose_schedule(first_kernel_of(graph), hopper); };
+  for (const int64_t size : {16384, 16385, 65536, 131072, 131073}) {
+    const bool fits = size > 16384 && size <= 131072;
+    EXPECT_EQ(chosen(norm_graph(f32, 64, size)).cluster, fits) << size;
+    EXPECT_EQ(chosen(norm_backward_graph(f32, 64, size)).cluster, fits) << size;
+  }
+  // Two groups on a multiprocessor, unless they read too much again.
+  EXPECT_EQ(chosen(norm_graph(f32, 64, 65536)).group_size(), 512);
+  EXPECT_EQ(chosen(residual_norm_graph(bf16, 64, 65536)).group_size(), 512);
+  EXPECT_EQ(chosen(residual_norm_graph(f32, 64, 65536)).group_size(), 1024);
+  EXPECT_FALSE(gpu::choose_schedule(first_kernel_of(norm_graph(f32, 64, 65536)), {.compute_units = 132}).together);
+}
+
+// Teams that sum columns wait for row after row: most where a row is few bytes per thread.
+TEST(GpuDefaultSchedule, CopiesShortRowsAheadWhereColumnsAreSummed) {
+  const gpu::DeviceLimits hopper{.local_bytes = 227 << 10, .copies_beside_threads = true, .cluster_groups = 8};
+  const auto copies = [&](const Graph& graph) { return gpu::choose_schedule(first_kernel_of(graph), hopper).copies_ahead; };
+  EXPECT_TRUE(copies(norm_backward_graph(bf16, 64, 1024)));
+  EXPECT_TRUE(copies(norm_backward_graph(bf16, 64, 65536)));
+  EXPECT_FALSE(copies(norm_backward_graph(f32, 64, 1024)));
+  EXPECT_FALSE(copies(norm_backward_graph(f32, 64, 65536)));  // two rows do not fit
+  EXPECT_FALSE(copies(norm_graph(bf16, 64, 1024)));
+}
+
 // Each group has one block of the row for all rows of a partial sum.
 TEST(GpuDefaultSchedule, KeepsSumsOfColumnsOfSeveralBlocksInRegisters) {
   for (const DataType dtype : {f32, bf16}) {
@@ -166,13 +194,15 @@ class Coverage {
 };
 
 // The defaults, then the schedules with most new values until there is none.
-std::vector<Schedule> sample(const std::string& name, const Kernel& kernel, int largest_group, std::mt19937_64& random,
-                             Coverage& coverage) {
+std::vector<Schedule> sample(const std::string& name, const Kernel& kernel, const gpu::DeviceLimits& device,
+                             std::mt19937_64& random, Coverage& coverage) {
   std::vector<Schedule> all, drawn;
   for (const int group : kGroups) {
-    if (group > largest_group) continue;
-    for (const Schedule& schedule : gpu::legal_schedules(kernel, limits_of(group))) all.push_back(schedule);
-    drawn.push_back(gpu::choose_schedule(kernel, limits_of(group)));
+    if (group > device.max_group) continue;
+    gpu::DeviceLimits limits = device;
+    limits.max_group = group;
+    for (const Schedule& schedule : gpu::legal_schedules(kernel, limits)) all.push_back(schedule);
+    drawn.push_back(gpu::choose_schedule(kernel, limits));
     coverage.add(name, drawn.back());
   }
   std::shuffle(all.begin(), all.end(), random);
@@ -228,7 +258,7 @@ TEST(GpuLegalSchedules, GiveTheSameBits) {
   for (const ScheduledOnGpu& each : scheduled_kernels()) {
     const Kernel kernel = each.kernel();
     const Memory initial = memory_of(kernel);
-    const std::vector<Schedule> schedules = sample(each.name, kernel, device->limits().max_group, random, coverage);
+    const std::vector<Schedule> schedules = sample(each.name, kernel, device->limits(), random, coverage);
     ASSERT_FALSE(schedules.empty()) << each.name;
     const uint64_t expected = digest(kernel, run(device, kernel, schedules.front(), initial));
     for (const Schedule& schedule : std::span(schedules).subspan(1))

@@ -64,12 +64,19 @@ std::string ptx_of(const cuda::NvrtcApi& nvrtc, const KernelSource& source) {
   return cuda::compile(nvrtc, source.symbol, source.text, 999).data;
 }
 
+// An H100 and its kind.
+constexpr DeviceLimits kHopper{
+    .compute_units = 132, .local_bytes = 227 << 10, .copies_beside_threads = true, .cluster_groups = 8};
+
 class NvrtcNorms : public ::testing::TestWithParam<std::tuple<int, DataType>> {};
 
 // Bytes per thread that the compiler may spill. It starts the loads of the next chunk early, also where one or two registers
 // are missing. Sums of columns of 16384 elements fit in no group's registers together with a chunk; they stay there all the
 // same, because spilling a few values is cheaper than reading and writing all sums for each row.
 constexpr int kFewBytes = 8, kBytesBesideColumns = 24, kBytesOfLongRows = 48;
+// Two groups of 512 threads with 32 elements each have 64 registers per thread. That is faster than one group without spills:
+// most are in Add + LayerNorm of f16.
+constexpr int kBytesOfClusters = 140;
 // Tiles of 128 x 128 elements in f32 are faster with 128 registers, and two groups, than with more (tuning.h).
 constexpr int kBytesOfLargeTiles = 140;
 // Rows so far apart that offsets need 64 bits leave too few registers to products by matrix instructions, by a few.
@@ -83,13 +90,14 @@ TEST_P(NvrtcNorms, SpillOnlyWhereRegistersDoNotSufficeUpTo16384) {
     for (const Graph& graph :
          {norm_graph(dtype, 128, size), norm_backward_graph(dtype, 128, size), residual_norm_graph(dtype, 128, size)}) {
       const kernel::Kernel kernel = first_kernel_of(graph);
-      const KernelSource source = cuda_source(kernel);
+      const DeviceLimits limits = capability == 90 ? kHopper : DeviceLimits{};
+      const KernelSource source = cuda_source(kernel, true, limits);
       const cuda::Image image = image_of(*nvrtc, source, capability);
       const Usage usage = usage_of(image.log);
-      SCOPED_TRACE(join(kernel.name, " of ", size, " on sm_", capability));
+      const Schedule schedule = choose_schedule(kernel, limits);
+      SCOPED_TRACE(join(kernel.name, " of ", size, " on sm_", capability, ": ", describe(schedule)));
       EXPECT_FALSE(image.data.empty());
       EXPECT_EQ(usage.kernels, kernel.has_column_sum() ? 2 : 1) << image.log;
-      const Schedule schedule = choose_schedule(kernel, {});
       EXPECT_LE(usage.spills, fits_registers(kernel, schedule) ? kFewBytes : kBytesBesideColumns) << image.log;
       EXPECT_EQ(fits_registers(kernel, schedule), size < 16384 || !kernel.has_column_sum());
       EXPECT_LE(usage.registers * schedule.group_size(), 65536);
@@ -104,16 +112,19 @@ TEST_P(NvrtcNorms, OfLongRowsCompileForEverySchedule) {
   const auto [capability, dtype] = GetParam();
   for (const Graph& graph :
        {norm_graph(dtype, 8, 65536), norm_backward_graph(dtype, 8, 65536), residual_norm_graph(dtype, 8, 65536)}) {
-    for (const int units : {1, 132}) {
+    const std::vector<DeviceLimits> devices{{.compute_units = 1}, {.compute_units = 132}, kHopper};
+    for (const DeviceLimits& limits : devices) {
+      if (limits.cluster_groups > 1 && capability < 90) continue;
       const kernel::Kernel kernel = first_kernel_of(graph);
-      const DeviceLimits limits{.compute_units = units};
-      EXPECT_EQ(choose_schedule(kernel, limits).split, units > 8 || kernel.has_column_sum());
+      const Schedule schedule = choose_schedule(kernel, limits);
+      EXPECT_EQ(schedule.cluster, limits.cluster_groups > 1);
+      EXPECT_EQ(schedule.split, !schedule.cluster && (limits.compute_units > 8 || kernel.has_column_sum()));
       const KernelSource source = cuda_source(kernel, true, limits);
       const cuda::Image image = image_of(*nvrtc, source, capability);
       const Usage usage = usage_of(image.log);
-      SCOPED_TRACE(join(kernel.name, " on sm_", capability, ", ", units, " compute units"));
+      SCOPED_TRACE(join(kernel.name, " on sm_", capability, ", ", describe(schedule)));
       EXPECT_EQ(usage.kernels, static_cast<int>(source.symbols.size())) << image.log;
-      EXPECT_LE(usage.spills, kBytesOfLongRows) << image.log;
+      EXPECT_LE(usage.spills, schedule.cluster ? kBytesOfClusters : kBytesOfLongRows) << image.log;
       EXPECT_EQ(image.log.find("warning"), std::string::npos) << image.log;
     }
   }

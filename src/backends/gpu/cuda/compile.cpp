@@ -37,6 +37,10 @@ bool has_instructions_of_four_warps(const NvrtcApi& nvrtc, int capability) {
   return capability == 90 && nearest_architecture(nvrtc, capability) == 90 && major_version(nvrtc) >= 12;
 }
 
+int most_groups_of_cluster(const NvrtcApi& nvrtc, int capability) {
+  return capability >= 90 && nearest_architecture(nvrtc, capability) >= 90 && major_version(nvrtc) >= 12 ? 8 : 1;
+}
+
 Image compile(const NvrtcApi& nvrtc, const std::string& name, const std::string& text, int capability, const CodeCache* cache) {
   int major = 0, minor = 0;
   check(nvrtc, nvrtc.version(&major, &minor), "nvrtcVersion");

@@ -16,6 +16,8 @@ struct Image {
 
 // Whether programs for this device may use instructions of four warps (wgmma), which only compute capability 9.0 has.
 bool has_instructions_of_four_warps(const NvrtcApi& nvrtc, int capability);
+// The most work-groups of a cluster on every device of this capability; 1 before 9.0.
+int most_groups_of_cluster(const NvrtcApi& nvrtc, int capability);
 
 // Compiles for compute capability `capability` (90: sm_90). The image is searched and stored in `cache`, if it is not null.
 // Throws Error(runtime_error) with the compiler's log.

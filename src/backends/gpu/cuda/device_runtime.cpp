@@ -152,6 +152,8 @@ class CudaDevice final : public Device {
     limits_.max_group = std::min(attribute(kMaxThreadsPerBlock), 1024);
     limits_.compute_units = attribute(kMultiprocessorCount);
     limits_.local_bytes = std::max(attribute(kMostLocalBytes), static_cast<int>(kLocalBytes));
+    limits_.copies_beside_threads = true;
+    limits_.cluster_groups = most_groups_of_cluster(nvrtc, capability_);
     limits_.multiplies_by_four_warps = has_instructions_of_four_warps(nvrtc, capability_);
     context_ = std::make_shared<const Context>(driver, device, given);
   }

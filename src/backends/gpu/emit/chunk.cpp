@@ -38,7 +38,9 @@ void Chunk::emit_loads(int phase) {
     const std::string type = storage_type(arg(n.arg).dtype);
     if (e_.is_vector_access(n.arg)) {
       out_.line(type, " r", i, "[", schedule_.vector, "];");
-      out_.line("LM_LOAD(", schedule_.vector, ", r", i, ", p", n.arg, " + ", values_.offset(n.arg), ");");
+      const std::string from =
+          e_.is_copied_ahead(n.arg) ? values_.copied_chunk(n.arg) : join("p", n.arg, " + ", values_.offset(n.arg));
+      out_.line("LM_LOAD(", schedule_.vector, ", r", i, ", ", from, ");");
     } else if (arg(n.arg).strides.back() == 0 && !e_.shares_bytes(n.arg)) {
       out_.line("const ", type, " r", i, " = p", n.arg, "[", values_.offset(n.arg), "];");
     }

@@ -55,8 +55,11 @@ void ColumnSums::add(NodeIndex root, const std::string& value) {
 void ColumnSums::store() {
   out_.open("if (block < blocks)");
   out_.open(e_.for_chunks());
-  out_.line("const lm_ix at = ", schedule_.split ? "begin + " : "", "(lm_ix)(k * ", schedule_.team, " + t) * ",
-            schedule_.vector, ";");
+  out_.line("const lm_ix at = ",
+            schedule_.split      ? "begin + "
+            : schedule_.together ? "first + "
+                                 : "",
+            "(lm_ix)(k * ", schedule_.team, " + t) * ", schedule_.vector, ";");
   out_.open("if (at < ", e_.row_size, ")");
   for (const NodeIndex i : sums_) {
     if (schedule_.vector > 1)

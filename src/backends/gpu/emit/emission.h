@@ -2,6 +2,7 @@
 // emitter derives from Part, which gives access to these.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,13 @@ struct Emission {
   const bool wide;                   // some value of the program is a double
   const bool one_block;              // the row is one block; else walks run block by block
   std::vector<bool> known;           // per node: whether its row value is already in the text
+  std::vector<int> copied_ahead;     // args whose next row is copied to local memory
+  std::vector<bool> is_taken_ahead;  // per node: a load of which all threads read the row's first element, one row ahead
   bool stores_rows = true;           // row values are stored as soon as they are computed
   std::vector<std::string> symbols;  // of the functions so far
   Text out;
 
+  bool is_copied_ahead(int a) const { return std::find(copied_ahead.begin(), copied_ahead.end(), a) != copied_ahead.end(); }
   int chunks() const { return chunks_of_thread(order, schedule); }  // of a thread in a block
   int elements() const { return schedule.vector * chunks(); }       // of a thread in a block
   int lanes_of_thread() const { return order.lanes / schedule.team; }

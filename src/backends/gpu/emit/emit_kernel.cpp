@@ -7,6 +7,7 @@
 #include "backends/gpu/emit/program_text.h"
 #include "backends/gpu/emit/row_loops.h"
 #include "backends/gpu/emit/split_rows.h"
+#include "backends/gpu/schedule/tuning.h"
 
 namespace lamina::gpu {
 
@@ -30,6 +31,13 @@ std::string entry_sums(const kernel::Kernel& kernel) {
   return text;
 }
 
+// The number of the row of a team, or of its block of rows.
+std::string place_of_team(const Emission& e) {
+  if (e.schedule.cluster) return join("LM_GROUP / ", blocks_of_row(e.kernel, e.order));
+  if (e.schedule.together) return "LM_GROUP";
+  return join("(lm_s64)LM_GROUP * ", e.schedule.rows_per_group, " + team");
+}
+
 void emit_rows(Parts& parts) {
   Emission& e = parts.e;
   RowLoops loops(parts);
@@ -39,8 +47,14 @@ void emit_rows(Parts& parts) {
   } else {
     parts.reductions.emit_team_memory();
     parts.rows.emit_threads();
-    parts.rows.for_rows(join("(lm_s64)LM_GROUP * ", e.schedule.rows_per_group, " + team"), parts.columns.count() > 0,
-                        [&] { loops.emit_row(); });
+    if (e.schedule.together) parts.exchange.begin();
+    const auto before = [&] {
+      if (e.schedule.copies_ahead) parts.next_row.begin();
+    };
+    parts.rows.for_rows(place_of_team(e), parts.columns.count() > 0, before, [&] {
+      if (e.schedule.copies_ahead) parts.next_row.advance();
+      loops.emit_row();
+    });
   }
   e.out.close();
 }
@@ -72,7 +86,13 @@ KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule,
   KernelSource source{.symbol = emission.symbol, .symbols = emission.symbols, .text = "", .body = ""};
   source.body =
       join("typedef ", schedule.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", entry_sums(kernel), emission.out.str());
-  source.text = program_prelude(kernel, language, emission.wide, aligned, disjoint) + source.body;
+  source.text = program_prelude(kernel, language, emission.wide, aligned, disjoint);
+  if (schedule.cluster) source.text += language.clusters;
+  if (schedule.copies_ahead) {
+    source.text += language.copies_ahead;
+    source.local_bytes = tuning::kRowsInLocalMemory * bytes_copied_ahead(kernel, emission.order, schedule);
+  }
+  source.text += source.body;
   return source;
 }
 

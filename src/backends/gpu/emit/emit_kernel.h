@@ -6,7 +6,8 @@
 // the size of a row (only flat kernels read it), the outer extents, and per arg the outer strides in elements that are not 0
 // in the kernel's structure. A kernel with column sums is followed by NAME_columns, which adds the partial sums. A split
 // kernel consists of NAME_0, NAME_1, ..., one for each phase with a walk. They have two more words: the number of bytes of
-// partial sums before the rows' states, and the number of elements of a row per team.
+// partial sums before the rows' states, and the number of elements of a row per team. A kernel that copies rows ahead without
+// column sums has one more word: the number of rows of a team.
 //
 // Naming in the text:
 //   pA        arg A at the row's first element            nI      node I: a value per row, or of the current element
@@ -15,6 +16,7 @@
 //             lane of a thread with several: lanes_aI_J
 //   heldI     the operand of moments I, along a block     partI   mean of the current block; spreadI: squared deviations
 //   fA        for an arg whose elements share bytes: the start of the row as an offset from pA, which is then the arg's start
+//   aheadI    what all threads read of the next row for load I, takenI of this row; copied, side: memory of copied rows
 //   row, at   the row, and the start of the current chunk in it; t is the thread's index in its team
 //
 // From the program to the expression; each part uses those below it:

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backends/gpu/emit/c_types.h"
+#include "backends/gpu/schedule/tuning.h"
 
 namespace lamina::gpu {
 
@@ -34,7 +35,26 @@ std::string combined(Reduction reduction, const char* suffix, const std::string&
   return join("lm_", fold_name(reduction), "_", suffix, "(", a, ", ", b, ")");
 }
 
+// The results of a reduction's block, as variables of the text.
+std::vector<std::string> block_results(NodeIndex root, const Node& n, int phase) {
+  if (n.kind == NodeKind::moments) return {join("part", root, ".hi"), join("part", root, ".lo"), join("spread", root)};
+  return {join("a", root, "_", phase, "_0")};
+}
+
+// Those of the nodes before `end`.
+int64_t count_results_before(const kernel::Kernel& kernel, size_t end) {
+  int64_t count = 0;
+  for (size_t i = 0; i < end; ++i) {
+    const Node& n = kernel.nodes[i];
+    if (n.kind == NodeKind::reduce || n.kind == NodeKind::moments)
+      count += static_cast<int64_t>(block_results(static_cast<NodeIndex>(i), n, 0).size());
+  }
+  return count;
+}
+
 }  // namespace
+
+int64_t count_block_results(const kernel::Kernel& kernel) { return count_results_before(kernel, kernel.nodes.size()); }
 
 void Reductions::emit_team_memory() {
   bool wide = false, narrow = false;
@@ -168,8 +188,11 @@ void Reductions::fold_deviations(NodeIndex root, int phase) {
   const std::string size = join("size", root), part = join("part", root), error = join("error", root),
                     spread = join("spread", root);
   const std::string residual = join("residual", root), squares = join("squares", root);
-  out_.line("const ", type, " ", size, " = (", type, ")(base + ", e_.order.block(), " < ", e_.row_size, " ? ", e_.order.block(),
-            " : ", e_.row_size, " - base);");
+  const bool all_full = e_.row_size % e_.order.block() == 0;  // divisions by constants are faster
+  const std::string elements = all_full ? join(e_.order.block())
+                                        : join("(base + ", e_.order.block(), " < ", e_.row_size, " ? ", e_.order.block(), " : ",
+                                               e_.row_size, " - base)");
+  out_.line("const ", type, " ", size, " = (", type, ")", elements, ";");
   out_.line("lm_pair_", suffix, " ", part, " = lm_pair_divide_", suffix, "(lm_pair_of_", suffix, "(a", root, "_", phase,
             "_0, 0), ", size, ", 0);");
   out_.line(part, " = lm_pair_add_", suffix, "(", part, ", shift", root, ");");
@@ -197,9 +220,27 @@ void Reductions::fold_deviations(NodeIndex root, int phase) {
             suffix, "(", part, ".hi, 0);");
 }
 
-std::vector<std::string> block_results(NodeIndex root, const Node& n, int phase) {
-  if (n.kind == NodeKind::moments) return {join("part", root, ".hi"), join("part", root, ".lo"), join("spread", root)};
-  return {join("a", root, "_", phase, "_0")};
+void Reductions::for_results(int phase, const VisitResult& visit) const {
+  for (const NodeIndex root : plan_.roots(phase)) {
+    if (!is_reduction(root)) continue;
+    int64_t number = count_results_before(kernel_, static_cast<size_t>(root));
+    for (const std::string& result : block_results(root, node(root), phase))
+      visit(suffix_of(node(root).type), number++, result);
+  }
+}
+
+void Reductions::join_results(int phase, const PlaceOfResult& place) {
+  // Unrolled, the counts of elements are constants, and so are their quotients.
+  const char* const unroll = blocks_of_row(kernel_, e_.order) <= tuning::kMostUnrolledChunks ? "LM_UNROLL " : "";
+  out_.open(unroll, "for (lm_ix base = 0; base < ", e_.row_size, "; base += ", e_.order.block(), ")");
+  for (const NodeIndex root : plan_.roots(phase))
+    if (is_reduction(root) && by_block(root)) out_.line("lm_pair_", suffix_of(node(root).type), " part", root, ";");
+  for_results(phase, [&](const char* type, int64_t number, const std::string& result) {
+    const bool declared = result.find('.') != std::string::npos;
+    out_.line(declared ? "" : join("const lm_", type, " "), result, " = ", place(type, number), ";");
+  });
+  for (const NodeIndex root : plan_.roots(phase)) join_block(root, phase);
+  out_.close();
 }
 
 void Reductions::join_block(NodeIndex root, int phase) {

@@ -8,6 +8,7 @@
 // (lm_moments_join), so that its elements are loaded once.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,14 @@ class Reductions : private Part {
   void join_block(kernel::NodeIndex root, int phase);
   void finish_root(kernel::NodeIndex root, int phase);
 
+  // Calls visit(type, number, result) for each result of a block in a phase: its type's suffix, its number among the kernel's
+  // results, and the variable.
+  using VisitResult = std::function<void(const char* type, int64_t number, const std::string& result)>;
+  void for_results(int phase, const VisitResult& visit) const;
+  // Joins the results of all blocks of the row in their order, read at `place` of the block that starts at `base`.
+  using PlaceOfResult = std::function<std::string(const char* type, int64_t number)>;
+  void join_results(int phase, const PlaceOfResult& place);
+
   // The parts of begin_root: rows of split kernels shift in one kernel, and total in the next ones.
   void emit_shift(kernel::NodeIndex root);
   void begin_totals(kernel::NodeIndex root, int phase);
@@ -48,7 +57,7 @@ class Reductions : private Part {
   const Values& values_;
 };
 
-// The results of a reduction's block, as variables of the text. Splitting a row stores them in memory.
-std::vector<std::string> block_results(kernel::NodeIndex root, const kernel::Node& node, int phase);
+// The number of results per block of the row.
+int64_t count_block_results(const kernel::Kernel& kernel);
 
 }  // namespace lamina::gpu

@@ -36,11 +36,23 @@ void RowLoops::emit_phase(int phase) {
   const NodeList& roots = plan_.roots(phase);
   if (roots.empty()) return;
   for (const NodeIndex root : roots) p_.reductions.begin_root(root, phase);
+  emit_walk(phase);
+  for (const NodeIndex root : roots) p_.reductions.finish_root(root, phase);
+}
+
+void RowLoops::emit_walk(int phase) {
+  if (schedule_.together) {
+    out_.open("");
+    out_.line("const lm_ix base = first;");
+    emit_block(phase);
+    p_.exchange.send(phase);
+    out_.close();
+    return p_.exchange.receive(phase);
+  }
   if (!e_.one_block) out_.open("for (lm_ix base = 0; base < ", e_.row_size, "; base += ", e_.order.block(), ")");
   emit_block(phase);
-  for (const NodeIndex root : roots) p_.reductions.join_block(root, phase);
+  for (const NodeIndex root : plan_.roots(phase)) p_.reductions.join_block(root, phase);
   if (!e_.one_block) out_.close();
-  for (const NodeIndex root : roots) p_.reductions.finish_root(root, phase);
 }
 
 void RowLoops::emit_block(int phase) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "backends/gpu/emit/chunk.h"
+#include "backends/gpu/emit/exchange.h"
+#include "backends/gpu/emit/next_row.h"
 #include "backends/gpu/emit/rows.h"
 
 namespace lamina::gpu {
@@ -9,13 +11,22 @@ namespace lamina::gpu {
 // The parts of an emission. Each uses those before it.
 struct Parts {
   explicit Parts(Emission& emission)
-      : e(emission), values(e), reductions(e, values), columns(e), rows(e, columns), chunk(e, values, reductions, columns) {}
+      : e(emission),
+        values(e),
+        reductions(e, values),
+        columns(e),
+        rows(e, columns),
+        next_row(e, values, rows),
+        exchange(e, reductions),
+        chunk(e, values, reductions, columns) {}
 
   Emission& e;
   Values values;
   Reductions reductions;
   ColumnSums columns;
   Rows rows;
+  NextRow next_row;
+  Exchange exchange;
   Chunk chunk;
 };
 
@@ -30,6 +41,7 @@ class RowLoops : private Part {
 
  private:
   void emit_phase(int phase);
+  void emit_walk(int phase);  // over all blocks that the team has
 
   Parts& p_;
 };

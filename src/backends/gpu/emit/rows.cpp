@@ -36,8 +36,11 @@ void Rows::begin_function(const std::string& suffix) {
     }
   }
   if (schedule_.split) parameters += ", const lm_s64 states, const lm_s64 span";
+  if (schedule_.copies_ahead && columns_.count() == 0) parameters += ", const lm_s64 rows_of_team";
   e_.symbols.push_back(e_.symbol + suffix);
-  out_.open("LM_KERNEL(", schedule_.group_size(), ", ", resident_groups(), ") ", e_.symbols.back(), "(", parameters, ")");
+  const std::string cluster = schedule_.cluster ? join("LM_CLUSTER(", blocks_of_row(kernel_, e_.order), ") ") : "";
+  out_.open("LM_KERNEL(", schedule_.group_size(), ", ", resident_groups(), ") ", cluster, e_.symbols.back(), "(", parameters,
+            ")");
 }
 
 void Rows::begin_columns_function() {
@@ -61,28 +64,33 @@ void Rows::emit_threads() {
     out_.line("const int t = thread % ", team, ", team = thread / ", team, ";");
 }
 
-void Rows::for_rows(const std::string& place, bool sums_columns, const std::function<void()>& body) {
-  if (!sums_columns) {
+void Rows::for_rows(const std::string& place, bool sums_columns, const std::function<void()>& before,
+                    const std::function<void()>& body) {
+  if (!sums_columns && !schedule_.copies_ahead) {
     out_.line("const lm_s64 wanted = ", place, ";");
     return body();
   }
   out_.line("const lm_s64 block = ", place, ";");
-  columns_.begin();
-  out_.open("for (int r = 0; r < ", e_.order.column_rows, "; ++r)");
-  if (kernel_.entry_rank == 0)
-    out_.line("const lm_s64 wanted = block * ", e_.order.column_rows, " + r;");
-  else
-    out_.line("const lm_s64 wanted = of_block + r < of_entry ? entry + of_block + r : rows;");
+  if (sums_columns) columns_.begin();
+  before();
+  out_.open("for (int r = 0; r < ", count(), "; ++r)");
+  out_.line("const lm_s64 wanted = ", number_of_row("r"), ";");
   body();
   out_.close();
   if (schedule_.column_registers) columns_.store();
 }
 
-void Rows::begin_row() {
+std::string Rows::count() const { return columns_.count() > 0 ? join(e_.order.column_rows) : "(int)rows_of_team"; }
+
+std::string Rows::number_of_row(const std::string& row) const {
+  if (kernel_.entry_rank > 0) return join("of_block + ", row, " < of_entry ? entry + of_block + ", row, " : rows");
+  return join("block * ", columns_.count() > 0 ? join(e_.order.column_rows) : "rows_of_team", " + ", row);
+}
+
+void Rows::begin_row(bool is_sure) {
   e_.known.assign(kernel_.nodes.size(), false);
-  const bool always = schedule_.rows_per_group == 1 && columns_.count() == 0;  // there are as many groups as rows
-  out_.line("const int live = ", always ? "1" : "wanted < rows", ";");
-  out_.line("const lm_s64 row = ", always ? "wanted" : "live ? wanted : rows - 1", ";");
+  out_.line("const int live = ", is_sure ? "1" : "wanted < rows", ";");
+  out_.line("const lm_s64 row = ", is_sure ? "wanted" : "live ? wanted : rows - 1", ";");
   if (e_.outer > 0) e_.emit_positions("row", 0, e_.outer, "lm_s64", "");
   emit_row_pointers();
 }

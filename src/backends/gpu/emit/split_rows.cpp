@@ -2,27 +2,14 @@
 
 #include <algorithm>
 
-#include "backends/gpu/emit/c_types.h"
 #include "backends/gpu/emit/emit_kernel.h"
 
 namespace lamina::gpu {
 
-using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
 namespace {
-
-// The number of results per block of the row in the nodes before `end`.
-int64_t result_count(const kernel::Kernel& kernel, size_t end) {
-  int64_t count = 0;
-  for (size_t i = 0; i < end; ++i) {
-    const Node& n = kernel.nodes[i];
-    if (n.kind == NodeKind::reduce || n.kind == NodeKind::moments)
-      count += static_cast<int64_t>(block_results(static_cast<NodeIndex>(i), n, 0).size());
-  }
-  return count;
-}
 
 class SplitRows : private Part {
  public:
@@ -32,7 +19,8 @@ class SplitRows : private Part {
  private:
   void emit_row(int phase);
   void join_blocks(int phase);
-  void emit_result_accesses(int phase, bool loads);
+  // Of result `number` of the block at `base`, in the row's state.
+  std::string place_of_result(const char* type, int64_t number) const;
 
   Parts& p_;
   RowLoops loops_;
@@ -46,8 +34,9 @@ void SplitRows::emit_function(int phase) {
   out_.line("const lm_s64 spans = (", e_.row_size, " + span - 1) / span;");
   out_.line("const lm_ix begin = (lm_ix)(LM_GROUP % spans * span);");
   out_.line("const lm_ix end = (lm_ix)(begin + span < ", e_.row_size, " ? begin + span : ", e_.row_size, ");");
-  p_.rows.for_rows(join("LM_GROUP / spans * ", schedule_.rows_per_group, " + team"), p_.columns.count() > 0 && e_.stores_rows,
-                   [&] { emit_row(phase); });
+  p_.rows.for_rows(
+      join("LM_GROUP / spans * ", schedule_.rows_per_group, " + team"), p_.columns.count() > 0 && e_.stores_rows, [] {},
+      [&] { emit_row(phase); });
   out_.close();
 }
 
@@ -63,7 +52,9 @@ void SplitRows::emit_row(int phase) {
   }
   out_.open("for (lm_ix base = begin; base < end; base += ", e_.order.block(), ")");
   loops_.emit_block(phase);
-  emit_result_accesses(phase, false);
+  p_.reductions.for_results(phase, [&](const char* type, int64_t number, const std::string& result) {
+    out_.line("if (t == 0 && live) ", place_of_result(type, number), " = ", result, ";");
+  });
   out_.close();
 }
 
@@ -75,36 +66,19 @@ void SplitRows::join_blocks(int phase) {
   std::erase_if(roots, [&](NodeIndex root) { return !is_reduction(root); });
   if (roots.empty()) return;
   for (const NodeIndex root : roots) p_.reductions.begin_totals(root, phase);
-  out_.open("for (lm_ix base = 0; base < ", e_.row_size, "; base += ", e_.order.block(), ")");
-  emit_result_accesses(phase, true);
-  for (const NodeIndex root : roots) p_.reductions.join_block(root, phase);
-  out_.close();
+  p_.reductions.join_results(phase, [&](const char* type, int64_t number) { return place_of_result(type, number); });
   for (const NodeIndex root : roots) p_.reductions.finish_root(root, phase);
 }
 
-void SplitRows::emit_result_accesses(int phase, bool loads) {
-  const int64_t blocks = blocks_of_row(kernel_, e_.order);
-  for (const NodeIndex root : plan_.roots(phase)) {
-    if (!is_reduction(root)) continue;
-    const char* type = c_type(node(root).type);
-    int64_t slot = result_count(kernel_, static_cast<size_t>(root));
-    if (loads && p_.reductions.by_block(root)) out_.line("lm_pair_", suffix_of(node(root).type), " part", root, ";");
-    for (const std::string& result : block_results(root, node(root), phase)) {
-      const std::string place =
-          join("*(LM_GLOBAL ", type, "*)(state + ((lm_s64)(base / ", e_.order.block(), ") + ", slot++ * blocks, ") * 8)");
-      const bool declared = result.find('.') != std::string::npos;
-      if (loads)
-        out_.line(declared ? "" : join("const ", type, " "), result, " = ", place, ";");
-      else
-        out_.line("if (t == 0 && live) ", place, " = ", result, ";");
-    }
-  }
+std::string SplitRows::place_of_result(const char* type, int64_t number) const {
+  return join("*(LM_GLOBAL lm_", type, "*)(state + ((lm_s64)(base / ", e_.order.block(), ") + ",
+              number * blocks_of_row(kernel_, e_.order), ") * 8)");
 }
 
 }  // namespace
 
 int64_t split_state_bytes(const kernel::Kernel& kernel) {
-  return 8 * result_count(kernel, kernel.nodes.size()) * blocks_of_row(kernel, sum_order(kernel));
+  return 8 * count_block_results(kernel) * blocks_of_row(kernel, sum_order(kernel));
 }
 
 // One function for each phase with a walk, and one for the last phase, which stores row values.

@@ -64,6 +64,19 @@ std::string Values::offset(int a) const {
   return strides.back() == 1 ? "at" : strides.back() == 0 ? "0" : join("at * ", strides.back());
 }
 
+std::string Values::first_value(NodeIndex load) const { return load_at(node(load).arg, "0"); }
+
+// The chunks of an arg in a side of the memory for copied rows follow those of the args before it.
+std::string Values::copied_chunk(int a) const {
+  int64_t before = 0, bytes = 0;
+  for (const int other : e_.copied_ahead) {
+    if (other == a) before = bytes;
+    bytes += bytes_of(arg(other).dtype, int64_t{schedule_.group_size()} * e_.elements());
+  }
+  return join("(LM_LOCAL ", storage_type(arg(a).dtype), "*)(copied + side * ", bytes, " + ", before, ") + (k * ",
+              schedule_.group_size(), " + thread) * ", schedule_.vector);
+}
+
 std::string Values::load_entry(const Node& n, const std::string& offset) const {
   const std::string start = join(operand(n, 0), " * (lm_s64)", arg(n.arg).entry_stride);
   const std::string value = load_at(n.arg, offset.empty() ? start : join(start, " + ", offset));
@@ -93,7 +106,7 @@ void Values::emit_row_values(int phase) {
       e_.known[i] = true;
     };
     switch (n.kind) {
-      case NodeKind::load: declare(load_at(n.arg, "0")); break;
+      case NodeKind::load: declare(e_.is_taken_ahead[i] ? join("taken", i) : load_at(n.arg, "0")); break;
       case NodeKind::load_entry: declare(load_entry(n, "")); break;
       case NodeKind::sum_entries: declare(sum_entries(static_cast<NodeIndex>(i), "0")); break;
       case NodeKind::constant: declare(constant(n.value, n.type)); break;
@@ -103,9 +116,10 @@ void Values::emit_row_values(int phase) {
       case NodeKind::store:
         if (!e_.stores_rows) break;
         out_.line("if (",
-                  schedule_.flat    ? "at == 0"
-                  : schedule_.split ? "t == 0 && live && begin == 0"
-                                    : "t == 0 && live",
+                  schedule_.flat       ? "at == 0"
+                  : schedule_.split    ? "t == 0 && live && begin == 0"
+                  : schedule_.together ? "t == 0 && live && rank == 0"
+                                       : "t == 0 && live",
                   ") p", n.arg, "[0] = ", to_storage(arg(n.arg).dtype, n.type, operand(n, 0)), ";");
         e_.known[i] = true;
         break;
@@ -119,7 +133,7 @@ std::string Values::element_value(NodeIndex i, bool first_element) const {
   switch (n.kind) {
     case NodeKind::load: {
       const int64_t stride = arg(n.arg).strides.back();
-      if (first_element) return load_at(n.arg, "0");
+      if (first_element) return e_.is_taken_ahead[static_cast<size_t>(i)] ? join("taken", i) : load_at(n.arg, "0");
       if (e_.is_vector_access(n.arg)) return from_storage(arg(n.arg).dtype, join("r", i, "[v]"));
       if (stride == 0 && !e_.shares_bytes(n.arg)) return from_storage(arg(n.arg).dtype, join("r", i));
       return load_at(n.arg, join(offset(n.arg), " + v * (lm_ix)", stride));

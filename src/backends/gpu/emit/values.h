@@ -15,7 +15,9 @@ class Values : private Part {
   void emit_row_values(int phase);
   // The value of an element node: at element `v` of the current chunk, or at the row's first element.
   std::string element_value(kernel::NodeIndex node, bool first_element) const;
-  std::string offset(int arg) const;  // of the current chunk from the row's first element
+  std::string first_value(kernel::NodeIndex load) const;  // of a row, in memory
+  std::string offset(int arg) const;                      // of the current chunk from the row's first element
+  std::string copied_chunk(int arg) const;                // the thread's chunk `k` in local memory
 
   static std::string name(kernel::NodeIndex node) { return join("n", node); }
   static std::string operand(const kernel::Node& node, int k) { return name(node.operands[static_cast<size_t>(k)]); }

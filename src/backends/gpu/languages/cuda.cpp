@@ -84,6 +84,58 @@ LM_FN lm_u16 lm_bf16_from_f32(lm_f32 x) {
   return x != x ? (lm_u16)(((lm_bits_f32(x) & 0x80000000u) >> 16) | 0x7fc0u) : code;
 }
 )",
+    .clusters = R"(
+#define LM_CLUSTER(groups) __cluster_dims__(groups, 1, 1)
+LM_FN lm_u32 lm_address(const void* at) { return (lm_u32)__cvta_generic_to_shared(at); }
+LM_FN lm_u32 lm_address_in_group(const void* at, int rank) {
+  lm_u32 address;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(lm_address(at)), "r"(rank));
+  return address;
+}
+LM_FN void lm_start_cluster(lm_u64* arrivals, bool is_first) {
+  if (is_first) {
+    for (int i = 0; i < 2; ++i) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(lm_address(arrivals + i)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\n barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+LM_FN void lm_expect_bytes(lm_u64* arrival, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(lm_address(arrival)), "r"(bytes) : "memory");
+}
+LM_FN void lm_wait_for_bytes(lm_u64* arrival, int parity) {
+  lm_u32 is_complete = 0;
+  while (!is_complete)
+    asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                 : "=r"(is_complete) : "r"(lm_address(arrival)), "r"(parity) : "memory");
+}
+LM_FN void lm_send_f32(void* to, lm_f32 x, lm_u64* arrival, int rank) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
+               ::"r"(lm_address_in_group(to, rank)), "r"(lm_bits_f32(x)), "r"(lm_address_in_group(arrival, rank)) : "memory");
+}
+#if LM_F64
+LM_FN void lm_send_f64(void* to, lm_f64 x, lm_u64* arrival, int rank) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];"
+               ::"r"(lm_address_in_group(to, rank)), "l"(lm_bits_f64(x)), "r"(lm_address_in_group(arrival, rank)) : "memory");
+}
+#endif
+)",
+    .copies_ahead = R"(
+#define LM_COPIED_ROWS(bytes) extern __shared__ __attribute__((aligned(16))) char copied[]
+#define LM_COPY_AHEAD(count, to, from) lm_copy_ahead<count>(to, from)
+template <int N, typename T>
+LM_FN void lm_copy_ahead(T* to, const T* from) {
+#if LM_ALIGNED
+  LM_UNROLL for (int i = 0; i < N; i += 16 / sizeof(T))
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((lm_u32)__cvta_generic_to_shared(to + i)), "l"(from + i)
+                 : "memory");
+#else
+  LM_UNROLL for (int i = 0; i < N; ++i) to[i] = from[i];
+#endif
+}
+LM_FN void lm_end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+#define LM_WAIT_FOR_COPIES(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
+)",
     .matrix_instructions = R"(
 #define LM_MATRIX_MEMORY(bytes, threads) extern __shared__ __attribute__((aligned(1024))) lm_u16 lm_memory[]
 #define LM_WARP __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0)

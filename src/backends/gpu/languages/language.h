@@ -31,6 +31,21 @@ struct Language {
   // bits, each with a macro of its name.
   const char* conversions;
 
+  // Definitions for work-groups of a cluster, which run at the same time and write into each other's local memory; "" if the
+  // language has none. `arrivals`: two counters of bytes in local memory, each for every second exchange.
+  //   LM_CLUSTER(groups): between a kernel's qualifiers and its name
+  //   lm_start_cluster(arrivals, is_first): of all threads, `is_first` in one; waits until all work-groups have started
+  //   lm_expect_bytes(arrival, bytes): of one thread, before it waits
+  //   lm_send_f32(to, x, arrival, rank), lm_send_f64: writes to the same place in the memory of work-group `rank`
+  //   lm_wait_for_bytes(arrival, parity): until the expected bytes are there; `parity` of the number of waits before
+  const char* clusters;
+
+  // Definitions for rows that are copied to local memory beside computation.
+  //   LM_COPIED_ROWS(bytes): declares `copied`, local memory that begins at a multiple of 16
+  //   LM_COPY_AHEAD(count, to, from): copies elements, a multiple of 16 bytes, to local memory
+  //   lm_end_copies(), LM_WAIT_FOR_COPIES(n): ends a group of copies; waits for all but the last n groups of this thread
+  const char* copies_ahead;
+
   // Definitions of what products by matrix instructions use (emit/matrix_tile_text.h); "" if the language has none. A *lane* is
   // one of the 32 threads of a warp.
   //   LM_MATRIX_MEMORY(bytes, threads): declares lm_memory, local memory for 16-bit elements that begins at a multiple of 1024

@@ -34,24 +34,37 @@ std::vector<int> team_sizes(const ScheduleContext& context) {
   return powers_down_from(largest, std::min(largest, std::max(1, context.order.lanes / tuning::kMostLanesOfThread)));
 }
 
+int blocks_of(const ScheduleContext& context) { return static_cast<int>(blocks_of_row(context.kernel, context.order)); }
+
+bool fits_cluster(const ScheduleContext& context) { return blocks_of(context) <= context.cluster_groups; }
+
+// Whether each block of the row may have a team: they all need the results of all.
+bool may_be_together(const ScheduleContext& context, const Schedule& s) {
+  if (!reduces(context.kernel) || is_one_block(context.kernel, context.order) || s.rows_adjacent) return false;
+  return unrolls_chunks(context.order, s) && (fits_cluster(context) || blocks_of(context) <= context.largest_group / s.team);
+}
+
 std::vector<int> teams_of_a_group(const ScheduleContext& context, const Schedule& s) {
+  if (s.together) return {s.cluster ? 1 : blocks_of(context)};
   const int least = s.flat ? std::min(tuning::kWarp, context.largest_group) : 1;
   return powers_down_from(context.largest_group / s.team, least);
 }
 
-bool may_be_split(const ScheduleContext& context) {
-  return reduces(context.kernel) && !is_one_block(context.kernel, context.order) && context.kernel.row_count() > 0;
+bool may_be_split(const ScheduleContext& context, const Schedule& s) {
+  return !s.together && reduces(context.kernel) && !is_one_block(context.kernel, context.order) &&
+         context.kernel.row_count() > 0;
 }
 
 // Whether a thread's part of the row may be in registers from phase to phase.
 bool keeps_rows(const ScheduleContext& context, const Schedule& s) {
-  return reduces(context.kernel) && is_one_block(context.kernel, context.order) && unrolls_chunks(context.order, s);
+  return reduces(context.kernel) && (s.together || is_one_block(context.kernel, context.order)) &&
+         unrolls_chunks(context.order, s);
 }
 
 // Whether a thread's partial sums of columns may be in registers from row to row: it takes the same elements of each.
 bool keeps_column_sums(const ScheduleContext& context, const Schedule& s) {
   return context.kernel.has_column_sum() && unrolls_chunks(context.order, s) &&
-         (s.split || is_one_block(context.kernel, context.order));
+         (s.split || s.together || is_one_block(context.kernel, context.order));
 }
 
 std::vector<int> column_threads(const ScheduleContext& context) {
@@ -80,7 +93,8 @@ constexpr ScheduleField<Schedule, ScheduleContext> kFields[] = {
 
 LegalSchedules legal_schedules(const Kernel& kernel, const DeviceLimits& limits) {
   const auto threads = static_cast<unsigned>(std::clamp(limits.max_group, 1, tuning::kMaxGroup));
-  return {{kernel, sum_order(kernel), static_cast<int>(std::bit_floor(threads))}, kFields};
+  return {{kernel, sum_order(kernel), static_cast<int>(std::bit_floor(threads)), limits.cluster_groups, limits.local_bytes},
+          kFields};
 }
 
 }  // namespace lamina::gpu

@@ -11,7 +11,9 @@ namespace lamina::gpu {
 struct ScheduleContext {
   const kernel::Kernel& kernel;
   SumOrder order;
-  int largest_group;  // a power of two
+  int largest_group;   // a power of two
+  int cluster_groups;  // at most, in a cluster
+  int local_bytes;     // of a work-group, at most
 };
 
 using LegalSchedules = LegalProduct<Schedule, ScheduleContext>;

@@ -28,7 +28,7 @@ class RegisterCount {
       if (is_live(static_cast<NodeIndex>(i), phase)) count += elements_ * words_of(kernel_.nodes[i].type);
     for (const NodeIndex i : plan_.nodes(phase))
       if (kernel_.node(i).kind == NodeKind::load && plan_.live_since(i) < 0) count += of_chunk(kernel_.node(i));
-    for (const NodeIndex root : plan_.roots(phase)) count += of_root(kernel_.node(root), plan_.loop_of(root) == phase);
+    for (const NodeIndex root : plan_.roots(phase)) count += of_root(root, phase);
     return count;
   }
 
@@ -57,12 +57,14 @@ class RegisterCount {
     return std::max(1, bytes / 4);
   }
 
-  int of_root(const Node& n, bool is_first_walk) const {
+  int of_root(NodeIndex root, int phase) const {
+    const Node& n = kernel_.node(root);
     if (n.kind == NodeKind::store) return of_chunk(n);
     if (n.kind == NodeKind::reduce) return lanes_ * words_of(n.type);
     if (n.kind != NodeKind::moments) return 0;
-    if (!plan_.moments_by_block()) return (is_first_walk ? 1 : 2) * lanes_ * words_of(n.type);
-    return (elements_ + 3 * lanes_) * words_of(n.type);  // both walks are one, and the block is in registers
+    if (!plan_.moments_by_block()) return (plan_.loop_of(root) == phase ? 1 : 2) * lanes_ * words_of(n.type);
+    const int held = is_live(n.operands[0], phase) ? 0 : elements_;
+    return (held + 3 * lanes_) * words_of(n.type);  // both walks are one, and the block is in registers
   }
 
   const LoopPlan& plan_;

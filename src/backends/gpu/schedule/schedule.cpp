@@ -29,12 +29,15 @@ void choose_transposed_team(const SumOrder& order, int largest, Schedule& schedu
 }
 
 void choose_registers(const Kernel& kernel, const SumOrder& order, Schedule& schedule) {
-  const bool unrolls = unrolls_chunks(order, schedule), keeps_rows = is_one_block(kernel, order) && unrolls;
+  const bool unrolls = unrolls_chunks(order, schedule),
+             keeps_rows = (schedule.together || is_one_block(kernel, order)) && unrolls;
   const int64_t columns = column_sums(kernel);
   schedule.column_registers = columns > 0 && (keeps_rows || (schedule.split && unrolls)) &&
                               elements_of_thread(order, schedule) * columns <= tuning::kLiveWords;
   if (!keeps_rows)
     schedule.live_words = 0;
+  else if (schedule.cluster && columns == 0)
+    schedule.live_words = tuning::kLiveWordsCrowded;
   else if (!is_crowded(schedule))
     schedule.live_words = tuning::kLiveWords;
   else  // sums in memory need their addresses and old values
@@ -48,12 +51,25 @@ bool wants_split(const Kernel& kernel, const SumOrder& order, const DeviceLimits
   return kernel.has_column_sum() || (rows + schedule.rows_per_group - 1) / schedule.rows_per_group < limits.compute_units;
 }
 
+// Teams that sum columns run row after row, and wait for each: longest in a cluster, least if they load many bytes at once.
+bool wants_copies_ahead(const Kernel& kernel, const SumOrder& order, const DeviceLimits& limits, const Schedule& schedule) {
+  if (!limits.copies_beside_threads || !kernel.has_column_sum()) return false;
+  const int bytes = bytes_copied_ahead(kernel, order, schedule) / schedule.group_size();
+  if (!schedule.cluster && bytes > tuning::kBytesAheadOfThread) return false;
+  Schedule ahead = schedule;
+  ahead.copies_ahead = true;
+  return may_copy_ahead(kernel, order, limits.local_bytes, ahead);
+}
+
 // Teams along the row, of `team` threads each.
 Schedule with_team(const Kernel& kernel, const SumOrder& order, const DeviceLimits& limits, int largest, Schedule schedule,
                    int team) {
   schedule.team = team;
-  schedule.rows_per_group = std::max(1, std::min(tuning::kUsualGroup, largest) / team);
-  schedule.split = wants_split(kernel, order, limits, schedule);
+  schedule.together = schedule.cluster =
+      !is_one_block(kernel, order) && blocks_of_row(kernel, order) <= limits.cluster_groups && unrolls_chunks(order, schedule);
+  schedule.rows_per_group = schedule.cluster ? 1 : std::max(1, std::min(tuning::kUsualGroup, largest) / team);
+  schedule.split = !schedule.together && wants_split(kernel, order, limits, schedule);
+  schedule.copies_ahead = wants_copies_ahead(kernel, order, limits, schedule);
   choose_registers(kernel, order, schedule);
   return schedule;
 }
@@ -71,7 +87,10 @@ Schedule choose_team(const Kernel& kernel, const SumOrder& order, const DeviceLi
                            (!kernel.has_column_sum() || elements_of_thread(order, halved) <= tuning::kElementsWithColumnSums);
     const bool wants_chunks = has_space && fits_registers(kernel, halved);
     const bool wants_registers = is_crowded(chosen) && halved.column_registers && !fits_registers(kernel, chosen);
-    if (!wants_chunks && !wants_registers) break;
+    // Of two groups on a multiprocessor, one loads while the other reduces. They read the row again from the cache.
+    const bool wants_company =
+        chosen.cluster && is_crowded(chosen) && bytes_copied_ahead(kernel, order, halved) <= tuning::kCachedBytesOfGroup;
+    if (!wants_chunks && !wants_registers && !wants_company) break;
     chosen = halved;
   }
   return chosen;
@@ -105,6 +124,37 @@ int elements_of_thread(const SumOrder& order, const Schedule& schedule) {
   return order.chunk * chunks_of_thread(order, schedule);
 }
 
+std::vector<int> args_copied_ahead(const Kernel& kernel, int vector) {
+  std::vector<int> args;
+  for (size_t a = 0; a < kernel.args.size(); ++a) {
+    const Arg& arg = kernel.args[a];
+    const bool has_loads = std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const kernel::Node& n) {
+      return n.kind == kernel::NodeKind::load && n.per_element && n.arg == static_cast<int>(a);
+    });
+    const bool differs =
+        std::any_of(arg.strides.begin(), arg.strides.begin() + kernel.outer_rank, [](int64_t s) { return s != 0; });
+    const bool in_chunks =
+        arg.strides.back() == 1 && bits_of(arg.dtype) >= 8 && bytes_of(arg.dtype, vector) % tuning::kAccessBytes == 0;
+    if (has_loads && differs && in_chunks && !arg.output) args.push_back(static_cast<int>(a));
+  }
+  return args;
+}
+
+int bytes_copied_ahead(const Kernel& kernel, const SumOrder& order, const Schedule& schedule) {
+  int64_t bytes = 0;
+  for (const int a : args_copied_ahead(kernel, schedule.vector))
+    bytes += bytes_of(kernel.arg(a).dtype, int64_t{schedule.group_size()} * elements_of_thread(order, schedule));
+  return static_cast<int>(bytes);
+}
+
+// Two rows, beside what the reductions need.
+bool may_copy_ahead(const Kernel& kernel, const SumOrder& order, int local_bytes, const Schedule& s) {
+  if (s.flat || s.split || s.rows_adjacent || !unrolls_chunks(order, s)) return false;
+  if (!s.together && !is_one_block(kernel, order)) return false;
+  const int bytes = bytes_copied_ahead(kernel, order, s);
+  return bytes > 0 && tuning::kRowsInLocalMemory * bytes + tuning::kLocalBytesOfReductions <= local_bytes;
+}
+
 bool unrolls_chunks(const SumOrder& order, const Schedule& schedule) {
   return chunks_of_thread(order, schedule) <= tuning::kMostUnrolledChunks;
 }
@@ -128,6 +178,7 @@ std::string name_of(const Kernel& kernel, const Schedule& schedule) {
   if (schedule.flat) return "flat";
   const std::string columns = kernel.has_column_sum() ? " columns" : "";
   if (schedule.split) return "split" + columns;
+  if (schedule.together) return (schedule.cluster ? "cluster" : "together") + columns;
   if (schedule.rows_adjacent) return "transposed";
   return (schedule.team < tuning::kWarp ? "packed" : schedule.team == tuning::kWarp ? "warp" : "block") + columns;
 }

@@ -9,12 +9,18 @@
 //   flat          no reduction: every thread runs one chunk of the whole grid
 //   split         rows of several blocks, if they are few or their columns are summed: several teams share a row block by
 //                 block, with one launch per phase. Each team joins the results of the blocks of earlier phases, in their order
+//   cluster       rows of a few blocks: each block has a team, the teams run at the same time and keep their blocks in
+//   registers.
+//                 Each sends the results of its block to the others, and joins those of all blocks in their order. Each team is
+//                 a work-group of a cluster, whose groups write into each other's local memory; or (together) all teams are
+//                 one work-group
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/gpu/schedule/sum_order.h"
 #include "kernels/loop_plan.h"
@@ -28,6 +34,8 @@ struct DeviceLimits {
   bool has_f64 = true;
   int local_bytes = 48 << 10;             // local memory of a work-group, at most
   bool multiplies_by_four_warps = false;  // has matrix instructions of four warps (wgmma)
+  bool copies_beside_threads = false;     // copies to local memory while threads compute (cp.async)
+  int cluster_groups = 1;                 // work-groups that run together and write into each other's local memory, at most
 };
 
 // schedule_fields.def documents each field. A new field only needs its line there, and the code of emit/ that reads it.
@@ -52,7 +60,8 @@ std::optional<Schedule> schedule_of(std::string_view description);
 // The default among legal_schedules. Only `split` depends on the number of rows.
 Schedule choose_schedule(const kernel::Kernel& kernel, const DeviceLimits& limits);
 
-// "packed", "warp", "block", "transposed", "split" or "flat", followed by "columns" if there are column sums.
+// "packed", "warp", "block", "transposed", "split", "cluster", "together" or "flat", followed by "columns" if there are column
+// sums.
 std::string name_of(const kernel::Kernel& kernel, const Schedule& schedule);
 
 // The chunks of a thread in one block of a row.
@@ -60,6 +69,11 @@ int chunks_of_thread(const SumOrder& order, const Schedule& schedule);
 int elements_of_thread(const SumOrder& order, const Schedule& schedule);
 // Whether the loop over them is unrolled, so that values and sums of a thread may stay in registers.
 bool unrolls_chunks(const SumOrder& order, const Schedule& schedule);
+
+// The args of which a team copies the next row, in chunks of 16 bytes, and the bytes of one row of them for a work-group.
+std::vector<int> args_copied_ahead(const kernel::Kernel& kernel, int vector);
+int bytes_copied_ahead(const kernel::Kernel& kernel, const SumOrder& order, const Schedule& schedule);
+bool may_copy_ahead(const kernel::Kernel& kernel, const SumOrder& order, int local_bytes, const Schedule& schedule);
 
 // The values of a row that stay in registers between phases: loads before functions, as far as the registers suffice.
 kernel::LoopPolicy loop_policy(const kernel::Kernel& kernel, const Schedule& schedule);
