@@ -1,6 +1,5 @@
 #include "passes/repeat_dequantize.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -13,9 +12,7 @@ namespace {
 
 class Repeater {
  public:
-  explicit Repeater(const Graph& graph) : graph_(graph), editor_(graph) {
-    for (const Value& value : graph.values()) next_tensor_ = std::max(next_tensor_, value.tensor.id + 1);
-  }
+  explicit Repeater(const Graph& graph) : graph_(graph), editor_(graph) {}
 
   std::optional<Graph> run() {
     bool changed = false;
@@ -60,10 +57,8 @@ class Repeater {
     const size_t reader = last == 0 ? position : static_cast<size_t>(makers[last - 1]);
     for (size_t m = makers.size(); m-- > last;) {
       Op copy = graph_.op(makers[m]);
-      LogicalTensor tensor = graph_.tensor(copy.outputs[0]);
-      tensor.id = next_tensor_++;
       copy.inputs[0] = made;
-      copy.outputs[0] = made = editor_.add(std::move(tensor));
+      copy.outputs[0] = made = editor_.add_new(graph_.tensor(copy.outputs[0]));
       editor_.insert(reader, std::move(copy));
     }
     editor_.op(reader).inputs[last == 0 ? port : 0] = made;
@@ -73,7 +68,6 @@ class Repeater {
   const Graph& graph_;
   GraphEditor editor_;
   std::map<ValueIndex, size_t> given_;  // readers of each value that read a copy now
-  uint64_t next_tensor_ = 0;
 };
 
 }  // namespace

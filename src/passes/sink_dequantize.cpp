@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -35,9 +36,7 @@ bool reads_in_every_window(const Graph& graph, const Op& op) {
 
 class Sinker {
  public:
-  explicit Sinker(const Graph& graph) : graph_(graph), editor_(graph) {
-    for (const Value& value : graph.values()) next_tensor_ = std::max(next_tensor_, value.tensor.id + 1);
-  }
+  explicit Sinker(const Graph& graph) : graph_(graph), editor_(graph) {}
 
   std::optional<Graph> run() {
     bool changed = false;
@@ -56,23 +55,22 @@ class Sinker {
     if (!has_positive_scale(dequantize) || !reads_in_every_window(graph_, op)) return false;
     Op largest = op;
     LogicalTensor integers;
-    integers.id = next_tensor_++;
     integers.dtype = graph_.tensor(dequantize.inputs[0]).dtype;
     integers.shape = graph_.tensor(op.outputs[0]).shape;
     largest.inputs[0] = dequantize.inputs[0];
-    largest.outputs[0] = editor_.add(std::move(integers));
+    largest.outputs[0] = editor_.add_new(std::move(integers));
     Op behind = dequantize;
     behind.inputs[0] = largest.outputs[0];
     behind.outputs[0] = op.outputs[0];
     editor_.insert(position, std::move(largest));
     editor_.op(position) = std::move(behind);
-    if (graph_.value(op.inputs[0]).consumers.size() == 1) editor_.remove(static_cast<size_t>(producer));
+    if (++moved_[producer] == graph_.value(op.inputs[0]).consumers.size()) editor_.remove(static_cast<size_t>(producer));
     return true;
   }
 
   const Graph& graph_;
   GraphEditor editor_;
-  uint64_t next_tensor_ = 0;
+  std::map<int, size_t> moved_;  // per Dequantize: its readers that read integers now
 };
 
 }  // namespace

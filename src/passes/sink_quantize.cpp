@@ -56,9 +56,7 @@ Scales slice(const Scales& all, bool along, int64_t first, int64_t count) {
 
 class QuantizeSinker {
  public:
-  explicit QuantizeSinker(const Graph& graph) : graph_(graph), editor_(graph), removed_(graph.ops().size(), false) {
-    for (const Value& value : graph.values()) next_tensor_ = std::max(next_tensor_, value.tensor.id + 1);
-  }
+  explicit QuantizeSinker(const Graph& graph) : graph_(graph), editor_(graph), removed_(graph.ops().size(), false) {}
 
   std::optional<Graph> run() {
     bool changed = false;
@@ -104,8 +102,8 @@ class QuantizeSinker {
     op.attributes["zps"] = wanted.zero_points;
     op.inputs[0] = part;
     LogicalTensor integers;
-    integers.id = next_tensor_++, integers.dtype = dtype, integers.shape = graph_.tensor(part).shape;
-    const ValueIndex made = op.outputs[0] = editor_.add(std::move(integers));
+    integers.dtype = dtype, integers.shape = graph_.tensor(part).shape;
+    const ValueIndex made = op.outputs[0] = editor_.add_new(std::move(integers));
     editor_.insert(static_cast<size_t>(concat), std::move(op));
     return made;
   }
@@ -141,7 +139,6 @@ class QuantizeSinker {
   const Graph& graph_;
   GraphEditor editor_;
   std::vector<bool> removed_;
-  uint64_t next_tensor_ = 0;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ struct Pooled {
   OpKind kind = OpKind::MaxPool;
   int64_t pad = 0;
   bool keeps_numbers = false;  // they are also a graph output
+  int pools = 1;
 };
 
 std::string kinds_after(const Pooled& p) {
@@ -20,7 +21,7 @@ std::string kinds_after(const Pooled& p) {
   const auto numbers = g.op(OpKind::Dequantize, {g.input(u8, {1, 6, 6, 8})}, p.scaling, f32);
   Attributes window{{"kernel", Dims{2, 2}}, {"strides", Dims{2, 2}}, {"pads_begin", Dims{p.pad, 0}}, {"pads_end", Dims{0, 0}}};
   if (p.kind == OpKind::AvgPool) window["exclude_pad"] = true;
-  g.op(p.kind, {numbers}, window);
+  for (int i = 0; i < p.pools; ++i) g.op(p.kind, {numbers}, window);
   if (p.keeps_numbers) g.output(numbers);
   const Graph graph = g.finish();
   const auto moved = sink_dequantize(graph);
@@ -38,6 +39,10 @@ TEST(SinkDequantize, BehindAMaxPool) {
   EXPECT_EQ(kinds_after({}), "MaxPool Dequantize");
   EXPECT_EQ(kinds_after({.pad = 1}), "MaxPool Dequantize");
   EXPECT_EQ(kinds_after({.keeps_numbers = true}), "Dequantize MaxPool Dequantize End");
+}
+
+TEST(SinkDequantize, IsGoneWhenItsLastReaderIsAPool) {
+  EXPECT_EQ(kinds_after({.pools = 2}), "MaxPool Dequantize MaxPool Dequantize");
 }
 
 TEST(SinkDequantize, NotBehindAMean) { EXPECT_EQ(kinds_after({.kind = OpKind::AvgPool}), "as it was"); }

@@ -3,6 +3,8 @@
 // keeps its id. Nothing is checked against schemas.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -22,12 +24,19 @@ void connect_ports(Op& op, const Ports& inputs, const Ports& outputs);
 class GraphEditor {
  public:
   explicit GraphEditor(const Graph& graph)
-      : source_(graph), ops_(graph.ops()), inserted_(graph.ops().size()), removed_(graph.ops().size(), false) {}
+      : source_(graph), ops_(graph.ops()), inserted_(graph.ops().size()), removed_(graph.ops().size(), false) {
+    for (const Value& value : graph.values()) next_tensor_ = std::max(next_tensor_, value.tensor.id + 1);
+  }
 
   const Graph& source() const { return source_; }
   size_t op_count() const { return ops_.size(); }
   Op& op(size_t position) { return ops_[position]; }
   void remove(size_t position) { removed_[position] = true; }
+  // Adds a value with an id that no other tensor has.
+  ValueIndex add_new(LogicalTensor tensor) {
+    tensor.id = next_tensor_++;
+    return add(std::move(tensor));
+  }
   // Adds a value, or an op in front of the op of the source at `position`.
   ValueIndex add(LogicalTensor tensor) {
     added_.push_back(std::move(tensor));
@@ -51,6 +60,7 @@ class GraphEditor {
   std::vector<std::vector<Op>> inserted_;  // in front of each op
   std::vector<LogicalTensor> added_;
   std::vector<bool> removed_;
+  uint64_t next_tensor_ = 0;
 };
 
 }  // namespace lamina
