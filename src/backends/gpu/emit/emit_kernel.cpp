@@ -86,13 +86,9 @@ KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule,
   KernelSource source{.symbol = emission.symbol, .symbols = emission.symbols, .text = "", .body = ""};
   source.body =
       join("typedef ", schedule.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", entry_sums(kernel), emission.out.str());
-  source.text = program_prelude(kernel, language, emission.wide, aligned, disjoint);
-  if (schedule.cluster) source.text += language.clusters;
-  if (schedule.copies_ahead) {
-    source.text += language.copies_ahead;
+  source.text = program_prelude(kernel, schedule, language, emission.wide, aligned, disjoint) + source.body;
+  if (schedule.copies_ahead)
     source.local_bytes = tuning::kRowsInLocalMemory * bytes_copied_ahead(kernel, emission.order, schedule);
-  }
-  source.text += source.body;
   return source;
 }
 

@@ -1,15 +1,10 @@
 #include "backends/gpu/emit/exchange.h"
 
 #include <algorithm>
-#include <string_view>
+
+#include "backends/gpu/emit/c_types.h"
 
 namespace lamina::gpu {
-
-namespace {
-
-int64_t bytes_of_type(std::string_view suffix) { return suffix == "f64" ? 8 : 4; }
-
-}  // namespace
 
 // Results of two exchanges have space in a cluster: a team that has those of one may already send those of the next while
 // another still reads. It can't be two ahead, because it needs the results of all teams, and a team folds, with a barrier for
@@ -32,19 +27,19 @@ bool Exchange::has_results(int phase) const {
 void Exchange::send(int phase) {
   if (!has_results(phase)) return;
   int64_t bytes = 0;
-  reductions_.for_results(phase,
-                          [&](const char* type, int64_t, const std::string&) { bytes += bytes_of_type(type) * blocks_; });
+  reductions_.for_results(
+      phase, [&](kernel::Type type, int64_t, const std::string&) { bytes += bytes_of(kernel::data_type_of(type), blocks_); });
   if (schedule_.cluster)
     out_.line("if (t == 0) lm_expect_bytes(arrivals + exchanges % 2, ", bytes, ");");
   else
     out_.line("LM_BARRIER;");
   out_.open(schedule_.cluster ? join("if (t < ", blocks_, ")") : "if (t == 0)");
-  reductions_.for_results(phase, [&](const char* type, int64_t number, const std::string& result) {
+  reductions_.for_results(phase, [&](kernel::Type type, int64_t number, const std::string& result) {
     const std::string place = join(memory(number), " + rank");
     if (schedule_.cluster)
-      out_.line("lm_send_", type, "(", place, ", ", result, ", arrivals + exchanges % 2, t);");
+      out_.line("lm_send_", suffix_of(type), "(", place, ", ", result, ", arrivals + exchanges % 2, t);");
     else
-      out_.line("*(LM_LOCAL lm_", type, "*)(", place, ") = ", result, ";");
+      out_.line("*(LM_LOCAL ", c_type(type), "*)(", place, ") = ", result, ";");
   });
   out_.close();
   if (!schedule_.cluster) out_.line("LM_BARRIER;");
@@ -53,8 +48,8 @@ void Exchange::send(int phase) {
 void Exchange::receive(int phase) {
   if (!has_results(phase)) return;
   if (schedule_.cluster) out_.line("lm_wait_for_bytes(arrivals + exchanges % 2, exchanges / 2 % 2);");
-  reductions_.join_results(phase, [&](const char* type, int64_t number) {
-    return join("*(LM_LOCAL const lm_", type, "*)(", memory(number), " + base / ", e_.order.block(), ")");
+  reductions_.join_results(phase, [&](kernel::Type type, int64_t number) {
+    return join("*(LM_LOCAL const ", c_type(type), "*)(", memory(number), " + base / ", e_.order.block(), ")");
   });
   if (schedule_.cluster) out_.line("++exchanges;");
 }

@@ -11,6 +11,14 @@ namespace lamina::gpu {
 
 namespace {
 
+// Rows that are copied ahead (languages/language.h), in languages whose copies are not beside the computation.
+constexpr char kPlainCopies[] = R"(
+#define LM_COPIED_ROWS(bytes) LM_SHARED char copied[bytes] __attribute__((aligned(16)))
+#define LM_COPY_AHEAD(count, to, from) LM_LOAD(count, to, from)
+LM_FN void lm_end_copies(void) {}
+#define LM_WAIT_FOR_COPIES(pending)
+)";
+
 std::string real_arithmetic(bool wide) {
   std::string text =
       wide ? "#define REAL lm_f64\n#define BITS lm_u64\n#define LM(name) name##_f64\n#define K(literal) literal\n"
@@ -86,7 +94,8 @@ std::string conversions_prelude(const Language& language, bool wide) {
   return language_prelude(language, wide, false, true) + arithmetic + small_float_text(wide) + "\n";
 }
 
-std::string program_prelude(const kernel::Kernel& kernel, const Language& language, bool wide, bool aligned, bool disjoint) {
+std::string program_prelude(const kernel::Kernel& kernel, const Schedule& schedule, const Language& language, bool wide,
+                            bool aligned, bool disjoint) {
   std::string text = language_prelude(language, wide, aligned, disjoint);
   text += real_arithmetic(false);
   if (wide) text += real_arithmetic(true);
@@ -94,7 +103,10 @@ std::string program_prelude(const kernel::Kernel& kernel, const Language& langua
   text += small_float_text(wide);
   text += integer_text(wide, integers_of(kernel));
   if (uses(kernel, kernel::MapOp::philox_word)) text += philox_text();
-  return text + text::kTeams + "\n";
+  text += join(text::kTeams, "\n");
+  if (schedule.cluster) text += language.clusters;
+  if (schedule.copies_ahead) text += *language.copies_ahead != '\0' ? language.copies_ahead : kPlainCopies;
+  return text;
 }
 
 }  // namespace lamina::gpu

@@ -9,7 +9,8 @@
 namespace lamina::gpu {
 
 // `wide`: with double.
-std::string program_prelude(const kernel::Kernel& kernel, const Language& language, bool wide, bool aligned, bool disjoint);
+std::string program_prelude(const kernel::Kernel& kernel, const Schedule& schedule, const Language& language, bool wide,
+                            bool aligned, bool disjoint);
 
 // For a program that loads, converts and stores single elements, and whose outputs do not share memory with inputs. `wide`:
 // with double, else in f32.

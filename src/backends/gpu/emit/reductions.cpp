@@ -224,8 +224,7 @@ void Reductions::for_results(int phase, const VisitResult& visit) const {
   for (const NodeIndex root : plan_.roots(phase)) {
     if (!is_reduction(root)) continue;
     int64_t number = count_results_before(kernel_, static_cast<size_t>(root));
-    for (const std::string& result : block_results(root, node(root), phase))
-      visit(suffix_of(node(root).type), number++, result);
+    for (const std::string& result : block_results(root, node(root), phase)) visit(node(root).type, number++, result);
   }
 }
 
@@ -235,9 +234,9 @@ void Reductions::join_results(int phase, const PlaceOfResult& place) {
   out_.open(unroll, "for (lm_ix base = 0; base < ", e_.row_size, "; base += ", e_.order.block(), ")");
   for (const NodeIndex root : plan_.roots(phase))
     if (is_reduction(root) && by_block(root)) out_.line("lm_pair_", suffix_of(node(root).type), " part", root, ";");
-  for_results(phase, [&](const char* type, int64_t number, const std::string& result) {
+  for_results(phase, [&](kernel::Type type, int64_t number, const std::string& result) {
     const bool declared = result.find('.') != std::string::npos;
-    out_.line(declared ? "" : join("const lm_", type, " "), result, " = ", place(type, number), ";");
+    out_.line(declared ? "" : join("const ", c_type(type), " "), result, " = ", place(type, number), ";");
   });
   for (const NodeIndex root : plan_.roots(phase)) join_block(root, phase);
   out_.close();

@@ -30,12 +30,12 @@ class Reductions : private Part {
   void join_block(kernel::NodeIndex root, int phase);
   void finish_root(kernel::NodeIndex root, int phase);
 
-  // Calls visit(type, number, result) for each result of a block in a phase: its type's suffix, its number among the kernel's
-  // results, and the variable.
-  using VisitResult = std::function<void(const char* type, int64_t number, const std::string& result)>;
+  // Calls visit(type, number, result) for each result of a block in a phase: its number among the kernel's results, and the
+  // variable.
+  using VisitResult = std::function<void(kernel::Type type, int64_t number, const std::string& result)>;
   void for_results(int phase, const VisitResult& visit) const;
   // Joins the results of all blocks of the row in their order, read at `place` of the block that starts at `base`.
-  using PlaceOfResult = std::function<std::string(const char* type, int64_t number)>;
+  using PlaceOfResult = std::function<std::string(kernel::Type type, int64_t number)>;
   void join_results(int phase, const PlaceOfResult& place);
 
   // The parts of begin_root: rows of split kernels shift in one kernel, and total in the next ones.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/gpu/emit/c_types.h"
 #include "backends/gpu/emit/emit_kernel.h"
 
 namespace lamina::gpu {
@@ -20,7 +21,7 @@ class SplitRows : private Part {
   void emit_row(int phase);
   void join_blocks(int phase);
   // Of result `number` of the block at `base`, in the row's state.
-  std::string place_of_result(const char* type, int64_t number) const;
+  std::string place_of_result(kernel::Type type, int64_t number) const;
 
   Parts& p_;
   RowLoops loops_;
@@ -52,7 +53,7 @@ void SplitRows::emit_row(int phase) {
   }
   out_.open("for (lm_ix base = begin; base < end; base += ", e_.order.block(), ")");
   loops_.emit_block(phase);
-  p_.reductions.for_results(phase, [&](const char* type, int64_t number, const std::string& result) {
+  p_.reductions.for_results(phase, [&](kernel::Type type, int64_t number, const std::string& result) {
     out_.line("if (t == 0 && live) ", place_of_result(type, number), " = ", result, ";");
   });
   out_.close();
@@ -66,12 +67,12 @@ void SplitRows::join_blocks(int phase) {
   std::erase_if(roots, [&](NodeIndex root) { return !is_reduction(root); });
   if (roots.empty()) return;
   for (const NodeIndex root : roots) p_.reductions.begin_totals(root, phase);
-  p_.reductions.join_results(phase, [&](const char* type, int64_t number) { return place_of_result(type, number); });
+  p_.reductions.join_results(phase, [&](kernel::Type type, int64_t number) { return place_of_result(type, number); });
   for (const NodeIndex root : roots) p_.reductions.finish_root(root, phase);
 }
 
-std::string SplitRows::place_of_result(const char* type, int64_t number) const {
-  return join("*(LM_GLOBAL lm_", type, "*)(state + ((lm_s64)(base / ", e_.order.block(), ") + ",
+std::string SplitRows::place_of_result(kernel::Type type, int64_t number) const {
+  return join("*(LM_GLOBAL ", c_type(type), "*)(state + ((lm_s64)(base / ", e_.order.block(), ") + ",
               number * blocks_of_row(kernel_, e_.order), ") * 8)");
 }
 

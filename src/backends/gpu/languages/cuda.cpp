@@ -38,6 +38,11 @@ LM_FN void lm_multiply_by_four_warps(lm_f32* sum, const lm_u16* left, const lm_u
 
 }  // namespace
 
+// In both texts that copy; a macro, because literals are joined.
+#define LAMINA_GROUPS_OF_COPIES                                                                 \
+  "\nLM_FN void lm_end_copies() { asm volatile(\"cp.async.commit_group;\" ::: \"memory\"); }\n" \
+  "#define LM_WAIT_FOR_COPIES(pending) asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(pending) : \"memory\")"
+
 const Language languages::cuda{
     .name = "CUDA C++",
     .file_ending = ".cu",
@@ -120,7 +125,7 @@ LM_FN void lm_send_f64(void* to, lm_f64 x, lm_u64* arrival, int rank) {
 }
 #endif
 )",
-    .copies_ahead = R"(
+    .copies_ahead = LAMINA_GROUPS_OF_COPIES R"(
 #define LM_COPIED_ROWS(bytes) extern __shared__ __attribute__((aligned(16))) char copied[]
 #define LM_COPY_AHEAD(count, to, from) lm_copy_ahead<count>(to, from)
 template <int N, typename T>
@@ -133,18 +138,14 @@ LM_FN void lm_copy_ahead(T* to, const T* from) {
   LM_UNROLL for (int i = 0; i < N; ++i) to[i] = from[i];
 #endif
 }
-LM_FN void lm_end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-#define LM_WAIT_FOR_COPIES(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
 )",
-    .matrix_instructions = R"(
+    .matrix_instructions = LAMINA_GROUPS_OF_COPIES R"(
 #define LM_MATRIX_MEMORY(bytes, threads) extern __shared__ __attribute__((aligned(1024))) lm_u16 lm_memory[]
 #define LM_WARP __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0)
 LM_FN lm_u32 lm_local_address(const lm_u16* at) { return (lm_u32)__cvta_generic_to_shared(at); }
 LM_FN void lm_copy_chunk(lm_u16* to, const lm_u16* from, int count) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(lm_local_address(to)), "l"(from), "r"(count * 2) : "memory");
 }
-LM_FN void lm_end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-#define LM_WAIT_FOR_COPIES(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
 LM_FN void lm_load_matrices(lm_u32* to, const lm_u16* line) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(lm_local_address(line)) : "memory");

@@ -31,12 +31,7 @@ const Language languages::hip{.name = "HIP",
                                       .real = "__builtin_bit_cast(lm_f64, x)"},
                               .conversions = "",
                               .clusters = "",
-                              .copies_ahead = R"(
-#define LM_COPIED_ROWS(bytes) LM_SHARED char copied[bytes] __attribute__((aligned(16)))
-#define LM_COPY_AHEAD(count, to, from) LM_LOAD(count, to, from)
-LM_FN void lm_end_copies(void) {}
-#define LM_WAIT_FOR_COPIES(pending)
-)",
+                              .copies_ahead = "",
                               .matrix_instructions = "",
                               .instructions_of_four_warps = nullptr};
 

@@ -40,7 +40,7 @@ struct Language {
   //   lm_wait_for_bytes(arrival, parity): until the expected bytes are there; `parity` of the number of waits before
   const char* clusters;
 
-  // Definitions for rows that are copied to local memory beside computation.
+  // Definitions for rows that are copied to local memory beside computation; "" if the language has no such copies.
   //   LM_COPIED_ROWS(bytes): declares `copied`, local memory that begins at a multiple of 16
   //   LM_COPY_AHEAD(count, to, from): copies elements, a multiple of 16 bytes, to local memory
   //   lm_end_copies(), LM_WAIT_FOR_COPIES(n): ends a group of copies; waits for all but the last n groups of this thread

@@ -36,12 +36,10 @@ std::vector<int> team_sizes(const ScheduleContext& context) {
 
 int blocks_of(const ScheduleContext& context) { return static_cast<int>(blocks_of_row(context.kernel, context.order)); }
 
-bool fits_cluster(const ScheduleContext& context) { return blocks_of(context) <= context.cluster_groups; }
-
-// Whether each block of the row may have a team: they all need the results of all.
+// Whether each block of the row may have a team: in a cluster, or in one work-group, as if that were the cluster.
 bool may_be_together(const ScheduleContext& context, const Schedule& s) {
-  if (!reduces(context.kernel) || is_one_block(context.kernel, context.order) || s.rows_adjacent) return false;
-  return unrolls_chunks(context.order, s) && (fits_cluster(context) || blocks_of(context) <= context.largest_group / s.team);
+  const int groups = std::max(context.cluster_groups, context.largest_group / s.team);
+  return reduces(context.kernel) && may_be_cluster(context.kernel, context.order, groups, s);
 }
 
 std::vector<int> teams_of_a_group(const ScheduleContext& context, const Schedule& s) {

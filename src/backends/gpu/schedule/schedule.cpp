@@ -65,8 +65,7 @@ bool wants_copies_ahead(const Kernel& kernel, const SumOrder& order, const Devic
 Schedule with_team(const Kernel& kernel, const SumOrder& order, const DeviceLimits& limits, int largest, Schedule schedule,
                    int team) {
   schedule.team = team;
-  schedule.together = schedule.cluster =
-      !is_one_block(kernel, order) && blocks_of_row(kernel, order) <= limits.cluster_groups && unrolls_chunks(order, schedule);
+  schedule.together = schedule.cluster = may_be_cluster(kernel, order, limits.cluster_groups, schedule);
   schedule.rows_per_group = schedule.cluster ? 1 : std::max(1, std::min(tuning::kUsualGroup, largest) / team);
   schedule.split = !schedule.together && wants_split(kernel, order, limits, schedule);
   schedule.copies_ahead = wants_copies_ahead(kernel, order, limits, schedule);
@@ -122,6 +121,11 @@ int chunks_of_thread(const SumOrder& order, const Schedule& schedule) { return o
 
 int elements_of_thread(const SumOrder& order, const Schedule& schedule) {
   return order.chunk * chunks_of_thread(order, schedule);
+}
+
+bool may_be_cluster(const Kernel& kernel, const SumOrder& order, int cluster_groups, const Schedule& schedule) {
+  return !schedule.rows_adjacent && !is_one_block(kernel, order) && unrolls_chunks(order, schedule) &&
+         blocks_of_row(kernel, order) <= cluster_groups;
 }
 
 std::vector<int> args_copied_ahead(const Kernel& kernel, int vector) {

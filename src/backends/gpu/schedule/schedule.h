@@ -70,6 +70,9 @@ int elements_of_thread(const SumOrder& order, const Schedule& schedule);
 // Whether the loop over them is unrolled, so that values and sums of a thread may stay in registers.
 bool unrolls_chunks(const SumOrder& order, const Schedule& schedule);
 
+// Whether each block of the row may have a team that is a work-group of a cluster.
+bool may_be_cluster(const kernel::Kernel& kernel, const SumOrder& order, int cluster_groups, const Schedule& schedule);
+
 // The args of which a team copies the next row, in chunks of 16 bytes, and the bytes of one row of them for a work-group.
 std::vector<int> args_copied_ahead(const kernel::Kernel& kernel, int vector);
 int bytes_copied_ahead(const kernel::Kernel& kernel, const SumOrder& order, const Schedule& schedule);
