@@ -40,9 +40,9 @@ def tensors_in(result):
 def torch_model(name, small):
     """Returns what is exported, the inputs by name, and the outputs."""
     import torch
-    from torch_model_list import model_of
+    from torch_model_list import MODELS, model_of
 
-    module, args, kwargs = model_of(name, small, False)
+    module, args, kwargs = model_of(MODELS[name], small, False)
     with torch.no_grad():
         expected = tensors_in(module(*args, **kwargs))
         program = torch.export.export(module, args, kwargs)

@@ -287,11 +287,11 @@ MODELS = {function.__name__: function for function in (
     dit, dit_block, rmsnorm_block, unet, mamba, clip, whisper_encoder)}
 
 
-def model_of(name, small, training):
+def model_of(function, small, training):
     """(module, args, kwargs) of a model in training or for inference, with the same numbers each time."""
     torch.manual_seed(0)
-    module, (args, kwargs) = (PARTS.get(name) or MODELS[name])(small)
-    if training and name in PARTS:
+    module, (args, kwargs) = function(small)
+    if training and isinstance(module, Part):
         args = tuple(value.requires_grad_(position < module.inputs) for position, value in enumerate(args))
     if "labels" in kwargs:
         labels = kwargs.pop("labels")

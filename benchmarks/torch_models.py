@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs whole models under torch.compile(backend="lamina"), compared with eager mode and inductor, on the CPU.
 
-    torch_models.py [MODEL]... [--modes infer_f32,infer_bf16,infer_autocast,train_f32,train_autocast] [--small] [--inductor]
+    torch_models.py [MODEL]... [--modes infer_f32,infer_bf16,infer_autocast,train_f32,train_autocast] [--small] [--large] [--inductor]
                     [--seconds S] [--rounds R] [--threads N] [--untimed | --only-times] [--left] [--no-dropout] [--json FILE]
+    torch_models.py --table FILE...
     torch_models.py [MODEL]... --batches [--modes ...]
 
 One row per model and mode:
@@ -15,10 +16,15 @@ One row per model and mode:
   trace, compile    seconds of the first call: torch's part, including one call of the model, and lamina's part; with --inductor
                     also inductor's
   eager, lamina, inductor    milliseconds per call; in turns, S seconds each, R rounds, medians of the rounds' medians
-  ratio      eager over lamina, and inductor over lamina
+  ratio      eager over lamina, and inductor over lamina; in f32 inference then the same for eager whose nn.Linear call oneDNN, as far
+             as it is not slower: on AMD, MKL multiplies f32 at half of the peak
+  bound      the least time that the machine needs (torch_bounds.py: peak and bandwidth measured at the start) over lamina's time
+
+The last lines are geometric means and least ratios for each mode, of eager and of the better of eager and inductor.
 
 Needs the package lamina, torch, and transformers, timm, diffusers for their models. Models of missing packages are reported and
-skipped. --small uses sizes that show the graphs but not the speed. --left prints the nodes left to PyTorch, and why.
+skipped. --small uses sizes that show the graphs but not the speed. --large runs models of full depth (torch_large_models.py) in their
+modes. --table prints the files that --json wrote as a table of Markdown. --left prints the nodes left to PyTorch, and why.
 --only-times omits the errors and the graph breaks.
 
 --batches calls a model with ten batch sizes, 2 to 11, without marking dims as dynamic. It prints how often the model was traced
@@ -40,7 +46,10 @@ import warnings
 import torch
 
 import lamina.torch
+import torch_bounds
+from torch_large_models import LARGE
 from torch_model_list import MODELS, PARTS, first_tensor, loss_of, model_of
+from torch_models_table import means, table
 
 # names in torch's compile-time metrics
 INDUCTORS_COMPILERS = ("compile_fx.<locals>.fw_compiler_base", "compile_fx.<locals>.bw_compiler")
@@ -53,7 +62,8 @@ class Case:
 
     def __init__(self, name, mode, small, dropout):
         self.training, self.autocast = mode.startswith("train"), mode.endswith("autocast")
-        self.module, self.args, self.kwargs = model_of(name, small, self.training)
+        function = LARGE[name][0] if name in LARGE else {**PARTS, **MODELS}[name]
+        self.module, self.args, self.kwargs = model_of(function, small, self.training)
         self.is_part, self.slope = name in PARTS, None
         if not dropout:
             for part in self.module.modules():
@@ -158,6 +168,17 @@ def errors(case, function):
     return found
 
 
+def with_onednn(module):
+    """A copy of a model for inference whose linear layers call oneDNN with packed weights, or None if it has none."""
+    made, found = copy.deepcopy(module), False
+    for part in made.modules():
+        if type(part) is torch.nn.Linear:
+            packed, bias = torch.ops.mkldnn._reorder_linear_weight(part.weight.detach().contiguous(), None), part.bias
+            part.forward = lambda x, packed=packed, bias=bias: torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
+            found = True
+    return made if found else None
+
+
 def measured(name, mode, chosen):
     case = Case(name, mode, chosen.small, not chosen.no_dropout)
     row = {"model": name, "mode": mode}
@@ -175,7 +196,10 @@ def measured(name, mode, chosen):
     functions = {"eager": case.module, "lamina": function}
     if chosen.inductor:
         functions["inductor"], row["inductor_compile"] = inductor_of(case)
+    if mode == "infer_f32" and not chosen.untimed and (packed := with_onednn(case.module)) is not None:
+        functions["eager_onednn"] = packed
     if not chosen.untimed:
+        row["bound"] = torch_bounds.bound(case, mode, chosen.limits)
         row["ms"] = in_turns(case, functions, chosen.seconds, chosen.rounds)
     return row
 
@@ -220,8 +244,8 @@ def batch_line(row):
                              f"{row['apart']:.1e}")
 
 
-HEAD = ("model", "mode", "error", "eager's", "to eager", "carried", "calls", "breaks", "trace", "compile", "eager", "lamina", "inductor", "ratio")
-FORM = "{:16} {:14} {:>8} {:>8} {:>8} {:>7} {:>9} {:>6} {:>6} {:>9} {:>8} {:>8} {:>8} {:>11}"
+HEAD = ("model", "mode", "error", "eager's", "to eager", "carried", "calls", "breaks", "trace", "compile", "eager", "lamina", "inductor", "ratio", "bound")
+FORM = "{:16} {:14} {:>8} {:>8} {:>8} {:>7} {:>9} {:>6} {:>6} {:>9} {:>8} {:>8} {:>8} {:>14} {:>6}"
 
 
 def compiling(row):
@@ -232,54 +256,66 @@ def compiling(row):
 def line(row):
     ms = row.get("ms", {})
     number = lambda value, form: "-" if value is None else format(value, form)
-    ratios = " ".join(f"{ms[other] / ms['lamina']:.2f}" for other in ("eager", "inductor") if other in ms)
+    ratios = " ".join(f"{ms[other] / ms['lamina']:.2f}" for other in ("eager", "inductor", "eager_onednn") if other in ms)
     return FORM.format(row["model"], row["mode"], *(number(row.get(what), ".1e") for what in ("error", "eager_error", "beside_eager")),
                        f"{row['carried']:.2%}"[:7], row["calls"], row["breaks"], f"{row['trace']:.1f}", compiling(row),
-                       *(number(ms.get(who), ".2f") for who in ("eager", "lamina", "inductor")), ratios or "-")
+                       *(number(ms.get(who), ".2f") for who in ("eager", "lamina", "inductor")), ratios or "-",
+                       f"{row['bound']['ms'] / ms['lamina']:.0%}" if ms else "-")
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"among {' '.join(MODELS)}, all of them where none is given; or parts without products: {' '.join(PARTS)}")
-    parser.add_argument("--modes", default="infer_f32,train_f32")
-    for flag in ("small", "inductor", "untimed", "only-times", "left", "no-dropout", "batches"):
+    parser.add_argument("--modes", help="infer_f32,train_f32 where none is given")
+    for flag in ("small", "inductor", "untimed", "only-times", "left", "no-dropout", "batches", "large"):
         parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json")
+    parser.add_argument("--table", nargs="+", metavar="FILE")
     chosen = parser.parse_args()
-    for given, known, what in ((chosen.models, {**MODELS, **PARTS}, "model"), (chosen.modes.split(","), MODES, "mode")):
+    modes = chosen.modes.split(",") if chosen.modes else []
+    for given, known, what in ((chosen.models, {**MODELS, **PARTS, **LARGE}, "model"), (modes, MODES, "mode")):
         for one in given:
             if one not in known:
                 parser.error(f"{what} {one!r} is unknown, allowed is one of {', '.join(known)}")
+    names = chosen.models or (LARGE if chosen.large else MODELS)
+    chosen.cases = [(name, mode) for name in names for mode in modes or (LARGE[name][1] if name in LARGE else ("infer_f32", "train_f32"))]
     return chosen
 
 
 def main():
     chosen = arguments()
+    if chosen.table:
+        print(table([row for path in chosen.table for row in json.load(open(path, encoding="utf-8"))]))
+        return
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(chosen.threads)
     measure, shown, head = (batches, batch_line, BATCH_FORM.format(*BATCH_HEAD)) if chosen.batches else (measured, line, FORM.format(*HEAD))
+    if not chosen.batches and not chosen.untimed:
+        chosen.limits = torch_bounds.machine()
+        print("{threads} threads, reads {read_gb_per_s:.1f} GB/s, {gflops:.0f} GFLOP/s in f32".format(**chosen.limits), flush=True)
     print(head, flush=True)
     rows, failed = [], 0
-    for name in chosen.models or MODELS:
-        for mode in chosen.modes.split(","):
-            try:
-                row = measure(name, mode, chosen)
-            except ImportError as missing:
-                print(f"{name}: left out, {missing}", flush=True)
-                continue
-            except Exception as error:
-                failed += 1
-                print(f"{name} {mode}: {type(error).__name__}: {str(error)[:600]}", flush=True)
-                continue
-            rows.append(row)
-            print(shown(row), flush=True)
-            for op, reason, floating in row.get("left", ()) if chosen.left else ():
-                print(f"    {'*' if floating else ' '} {op}: {reason}", flush=True)
-            gc.collect()
+    for name, mode in chosen.cases:
+        try:
+            row = measure(name, mode, chosen)
+        except ImportError as missing:
+            print(f"{name}: left out, {missing}", flush=True)
+            continue
+        except Exception as error:
+            failed += 1
+            print(f"{name} {mode}: {type(error).__name__}: {str(error)[:600]}", flush=True)
+            continue
+        rows.append(row)
+        print(shown(row), flush=True)
+        for op, reason, floating in row.get("left", ()) if chosen.left else ():
+            print(f"    {'*' if floating else ' '} {op}: {reason}", flush=True)
+        gc.collect()
+    for text in means(rows):
+        print(text)
     if chosen.json:
         with open(chosen.json, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=1)

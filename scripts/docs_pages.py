@@ -3,6 +3,7 @@
 output.
 
     docs_pages.py FOLDER    writes FOLDER/pages and FOLDER/mkdocs.yml for `mkdocs build` (scripts/docs)
+    docs_pages.py --check   exits with 1 if a document is not in the navigation
 """
 import pathlib
 import re
@@ -19,10 +20,10 @@ OF_ROOT = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "SECUR
 
 # The order of the pages; a name that is missing here, or missing in docs, is an error.
 NAV = [
-    ("Start", ["index.md", "building.md", "python.md", "changelog.md"]),
-    ("Use", ["dumps.md", "pictures.md", "profile.md", "compat.md", "forms.md", "gpu.md", "debugging.md"]),
+    ("Start", ["index.md", "install.md", "building.md", "python.md", "changelog.md"]),
+    ("Use", ["dumps.md", "pictures.md", "profile.md", "export.md", "compat.md", "forms.md", "gpu.md", "debugging.md"]),
     ("Promises", ["numerics.md", "stability.md", "security.md", "third_party.md"]),
-    ("Speed", ["performance.md"]),
+    ("Speed", ["performance.md", "performance_products.md", "performance_models.md", "performance_gpu.md"]),
     ("Operations", ["ops/*"]),
     ("Headers", ["api/*"]),
     ("Contribute", ["contributing.md", "architecture.md", "adding_an_op.md", "testing.md", "style.md"]),
@@ -281,6 +282,14 @@ def write_headers(pages, work):
 # ---- the site
 
 
+def check():
+    """What nav_lines checks of a site, for the documents of the tree."""
+    named = {entry for _, entries in NAV for entry in entries}
+    there = set(OF_ROOT.values()) | {file.name for file in (TREE / "docs").glob("*.md")}
+    if apart := there ^ {entry for entry in named if not entry.endswith("*")}:
+        sys.exit(f"docs_pages: the navigation and the documents differ in {', '.join(sorted(apart))}")
+
+
 def nav_lines(pages):
     lines, used = ["nav:"], set()
     for section, entries in NAV:
@@ -304,6 +313,8 @@ def nav_lines(pages):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
+    if sys.argv[1] == "--check":
+        return check()
     work = pathlib.Path(sys.argv[1]).resolve()
     pages = work / "pages"
     for folder in (pages, work / "xml", work / "headers"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures/speed.svg from the tables of docs/performance.md: lamina's speed over its peers, geometric means.
+"""Draws docs/pictures/speed.svg from the tables of docs/performance.md and docs/performance_models.md: lamina's speed over its peers, geometric means.
 
     draw_speed.py            writes the picture
     draw_speed.py --check    changes nothing; exits with 1 if the picture does not match the tables
@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENT = TREE / "docs" / "performance.md"
+DOCUMENTS = [TREE / "docs" / name for name in ("performance.md", "performance_models.md")]
 PICTURE = TREE / "docs" / "pictures" / "speed.svg"
 
 CASES = ["LayerNorm", "LayerNormBackward", "Add+LayerNorm", "Add+LayerNorm+GELU", "SoftMax"]
@@ -45,7 +45,7 @@ def mean(ratios):
 
 def bars():
     """Returns groups of (title, [(label, ratio, colour)])."""
-    found = tables(DOCUMENT.read_text(encoding="utf-8"))
+    found = [table for document in DOCUMENTS for table in tables(document.read_text(encoding="utf-8"))]
     summary = table_with(found, "case", "over oneDNN, mean", "sizes")
     models = table_with(found, "model", "inference f32")
     groups = []
@@ -86,7 +86,7 @@ def picture():
     out.append(text(LABELS + UNIT, y - 14, "1.0: as fast", 'text-anchor="middle" fill="#444"'))
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total_w:.0f} {y:.0f}" font-family="{FONT}" fill="#222">',
-        "  <!-- Written by scripts/draw_speed.py from docs/performance.md. -->",
+        "  <!-- Written by scripts/draw_speed.py from docs/performance.md and docs/performance_models.md. -->",
         "  <title>Speed of lamina over its peers, geometric means</title>",
         f'  <rect width="{total_w:.0f}" height="{y:.0f}" rx="8" fill="#fff"/>', *out, "</svg>", ""])
 

@@ -1,4 +1,5 @@
 """The benchmarks that compare lamina.torch with PyTorch run: each with its --smoke option."""
+import json
 import pathlib
 import re
 import subprocess
@@ -32,3 +33,18 @@ def test_exported_models_have_the_results_of_torch():
     assert done.returncode == 0, done.stdout + done.stderr
     rows = re.findall(r"^lamina.* (\S+)$", done.stdout, re.MULTILINE)
     assert len(rows) == 6 and all(float(apart) < 1e-5 for apart in rows), done.stdout
+
+
+def test_models_are_compared_with_the_bound_of_the_machine(tmp_path):
+    """The block has three products of 32 rows, 64 and 170 channels; its parameters and its input are read, its result is written."""
+    command = [sys.executable, BENCHMARKS / "torch_models.py"]
+    done = subprocess.run([*command, "rmsnorm_block", "--small", "--modes", "infer_f32", "--seconds", "0.01", "--rounds", "1", "--json", tmp_path / "rows"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads((tmp_path / "rows").read_text())
+    assert row["bound"]["gflop"] == pytest.approx(3 * 2 * 32 * 64 * 170 / 1e9)
+    assert row["bound"]["mb"] == pytest.approx(4 * (3 * 64 * 170 + 2 * 170 + 64 + 64 + 2 * 32 * 64) / 1e6)
+    assert row["error"] < 1e-6 and {"eager", "lamina", "eager_onednn"} == set(row["ms"])
+    done = subprocess.run([*command, "--table", tmp_path / "rows"], capture_output=True, text=True)
+    assert done.stdout.startswith("| inference f32 | lamina, ms | over eager | with oneDNN's products | GFLOP/s |"), done.stdout
+    assert re.search(r"^\| rmsnorm_block \| \S+ \| \S+x \| \S+x \| \d+ \| \d+ \| \S+ \| \d+% \|$", done.stdout, re.MULTILINE), done.stdout
