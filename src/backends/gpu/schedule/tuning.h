@@ -3,8 +3,8 @@
 // Unlike those of the CPU, some of them decide bits: the order of summation (sum_order.h) follows from them. They are marked
 // "Bits". Changing one changes results and the golden sources (tests/backends/gpu/golden).
 //
-// `gpu_norms` is build/bench/bin/gpu_norms, built by the preset `bench` (docs/gpu.md, docs/performance_gpu.md). It runs forward,
-// backward and Add+LayerNorm of rows of 256 to 65536 elements, and compares with the device's copy speed. To measure a
+// `gpu_norms` is build/bench/bin/gpu_norms, built by the preset `bench` (docs/gpu.md, docs/performance_gpu.md). It runs
+// forward, backward and Add+LayerNorm of rows of 256 to 65536 elements, and compares with the device's copy speed. To measure a
 // number, change it and compare two runs on an idle device.
 #pragma once
 
