@@ -6,7 +6,6 @@ program that keeps everything else in caches. A training step reads parameters a
 an embedding are read by index, so a table counts only if a product reads it too."""
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 import lamina
 
@@ -27,6 +26,8 @@ def peak_of(limits, mode):
 
 def flops_of(case):
     """The FLOPs of one call in eager mode. Attention is counted by its products."""
+    from torch.utils.flop_counter import FlopCounterMode  # warns without triton; torch_models.py has disabled warnings by now
+
     with FlopCounterMode(display=False) as counted, sdpa_kernel(SDPBackend.MATH):
         case.run(case.module)
     return counted.get_total_flops()

@@ -34,6 +34,12 @@ bool reads_by_index(const OpSchema& schema) {
   return std::any_of(schema.inputs.begin(), schema.inputs.end(), [](const PortSpec& port) { return port.name == "indices"; });
 }
 
+// The sign of a NaN that an op computes is that of the processor (docs/decisions/0018-a-nan-is-one-value.md), so an op that
+// reads the bits of floats reads an input of the graph.
+bool shows_sign_of_nan(const OpSchema& schema, DataType dtype) {
+  return schema.nest == LoopNest::reinterpreted && is_floating(dtype);
+}
+
 class RecipeMaker {
  public:
   RecipeMaker(uint64_t seed, const RandomGraphs& wanted)
@@ -105,7 +111,8 @@ class RecipeMaker {
       const uint64_t id = made[static_cast<size_t>(size - 1 - back)];
       Types fitting = random_types(schema, rng_);
       const auto type = fitting.find(schema.inputs.front().type);
-      if (type != fitting.end() && type->second != graph_.tensor(id).dtype) continue;
+      const DataType dtype = graph_.tensor(id).dtype;
+      if ((type != fitting.end() && type->second != dtype) || shows_sign_of_nan(schema, dtype)) continue;
       if (fitting.size() == types.size()) types = std::move(fitting);
       return id;
     }
@@ -120,7 +127,7 @@ class RecipeMaker {
       const LogicalTensor& tensor = graph_.tensor(id);
       if (tensor.dtype == dtype && *tensor.shape == wanted) fitting.push_back(id);
     }
-    const bool may_be_any = !is_parameter(port.role) && port.name != "indices";
+    const bool may_be_any = !is_parameter(port.role) && port.name != "indices" && !shows_sign_of_nan(schema, dtype);
     if (!fitting.empty() && may_be_any && rng_.one_in(2)) return rng_.pick(fitting);
     return graph_.input(dtype, wanted, schema.traits.contracts && !is_first);
   }
