@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backends/cpu/schedule/lane_order.h"
 #include "backends/cpu/vector/convert.h"
 #include "backends/cpu/vector/philox.h"
 #include "backends/cpu/vector/simple_map.h"
@@ -14,6 +15,12 @@ using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 using kernel::Type;
+
+Values::Values(Emission& emission, Memory& memory)
+    : Part(emission),
+      memory_(memory),
+      is_equal_in_lanes_(emission.across_rows() ? equal_in_lanes(kernel_, schedule_.lane_steps)
+                                                : std::vector<bool>(kernel_.nodes.size())) {}
 
 // Computes the row values that phase `phase` may use: all whose operands are row values and known.
 void Values::compute_row_values(Row& row, int phase) {
@@ -98,14 +105,17 @@ llvm::Value* Values::element(const Row& row, NodeIndex index, const Lanes& lanes
 
 // If all lanes share the number, the entry is contiguous.
 Memory::Entry Values::entry_of(const Row& row, const Node& n, const Lanes& lanes, const ElementValues& known) {
-  const auto value = [&](NodeIndex i) { return narrow_value(row, i, known); };
+  const auto value = [&](NodeIndex i) {
+    llvm::Value* const found = narrow_value(row, i, known);
+    return is_equal_in_lanes_[static_cast<size_t>(i)] && lanes_of(found) > 1 ? b_.CreateExtractElement(found, i64(0)) : found;
+  };
   Memory::Entry entry{value(n.operands[0]), n.operands[1] < 0 ? nullptr : value(n.operands[1]), n.value};
   if (const std::optional<int64_t> step = step_along_row(n.operands[0]); step && !e_.across_rows()) {
     entry.of_first = value_at(row, n.operands[0], lanes.offset);
     entry.step = *step;
     return entry;
   }
-  if (lanes.width > 1 && node(n.operands[0]).per_element) {
+  if (lanes.width > 1 && lanes_of(entry.number) > 1 && node(n.operands[0]).per_element) {
     entry.number = nullptr;
     split_sum(row, n.operands[0], known, entry);
   }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "backends/cpu/emit/memory.h"
 #include "backends/cpu/emit/row.h"
@@ -11,7 +12,7 @@ namespace lamina::cpu {
 
 class Values : private Part {
  public:
-  Values(Emission& emission, Memory& memory) : Part(emission), memory_(memory) {}
+  Values(Emission& emission, Memory& memory);
 
   // Computes the row values that phase `phase` may use, as far as they are computed for this row, including their stores.
   void compute_row_values(Row& row, int phase);
@@ -39,6 +40,7 @@ class Values : private Part {
   llvm::Value* centered(const Row& row, kernel::NodeIndex moments, llvm::Value* value, llvm::Value* scale = nullptr);
 
   Memory& memory_;
+  std::vector<bool> is_equal_in_lanes_;  // if lanes are rows; else none is
 };
 
 }  // namespace lamina::cpu

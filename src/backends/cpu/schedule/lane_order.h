@@ -7,6 +7,10 @@
 
 namespace lamina::cpu {
 
+// Per node: whether the lanes of a vector of rows certainly have the same value, because no arg that it depends on varies with
+// them.
+std::vector<bool> equal_in_lanes(const kernel::Kernel& kernel, const std::vector<LaneStep>& lane_steps);
+
 // Whether rows along the last outer dim can be lanes.
 bool may_be_transposed(const kernel::Kernel& kernel);
 

@@ -195,6 +195,24 @@ inline kernel::Kernel sums_of_entries(const Shape& shape) {
   return kernel;
 }
 
+// The sum of `terms` rows of src that an index chooses for each row of dst; an index of the last row and above adds 0.5
+// instead.
+inline kernel::Kernel sums_of_chosen_rows(int64_t rows, int64_t columns, int64_t terms, DataType dtype) {
+  constexpr int64_t kEntries = 20;
+  kernel::Builder builder("sums_of_chosen_rows", {rows, columns, terms}, 2);
+  const int places = builder.add_arg({.name = "places", .dtype = DataType::s64, .strides = {terms, 0, 1}, .table = {}});
+  const int src = builder.add_arg(
+      {.name = "src", .dtype = dtype, .strides = {0, 1, 0}, .table = {}, .entries = kEntries, .entry_stride = columns});
+  const kernel::Value given = builder.load(places);  // from -kEntries
+  const kernel::Value place = builder.select(less(given, 0), given + static_cast<double>(kEntries), given);
+  const kernel::Value exists = less(place, static_cast<double>(kEntries - 1));
+  const kernel::Value sum = builder.reduce(kernel::Reduction::sum, builder.load_entry(src, place, exists, 0.5));
+  builder.store(sum, builder.add_arg({.name = "dst", .dtype = dtype, .output = true, .strides = {columns, 1, 0}, .table = {}}));
+  kernel::Kernel kernel = builder.finish();
+  kernel::simplify_dims(kernel);
+  return kernel;
+}
+
 // x / (1 + the sum of its row), and the sum of each segment of x * x, over rows of `segments` segments.
 inline kernel::Kernel segment_sums(int64_t rows, int64_t segments, int64_t size, DataType dtype) {
   kernel::Builder builder("segment_sums", {rows, segments, size}, 1);
@@ -244,6 +262,8 @@ inline std::vector<ScheduledKernel> scheduled_kernels() {
   add_channels("channels_first", 64, 80, false, f32);
   all.push_back({"planes_f32", norm_of_planes(40, 17, 61, 64, f32)});
   all.push_back({"planes_bf16", norm_of_planes(9, 60, 64, 64, bf16)});
+  all.push_back({"sums_of_chosen_rows_f32", sums_of_chosen_rows(13, 61, 3, f32)});
+  all.push_back({"sums_of_chosen_rows_bf16", sums_of_chosen_rows(30, 128, 70, bf16)});
   all.push_back({"segment_sums_f32", segment_sums(9, 5, 300, f32)});
   all.push_back({"segment_sums_bf16", segment_sums(3, 2, 5000, bf16)});
   for (const bool channels_last : {false, true})
