@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "backends/cpu/dispatch/program_checks.h"
@@ -24,7 +25,7 @@ void GroupedStep::run(std::span<void* const> args, void* scratch, const Executor
   ends_.for_each(args[2], program_.rows, [&](int64_t group, int64_t end) {
     const char* const weights = static_cast<const char*>(args[1]) + group * program_.to_next_matrix;
     while (row < end) {
-      const int64_t rows = std::min(end - row, program_.part_rows.back());
+      const int64_t rows = rows_of_next(end - row);
       compute(row, rows, weights, args, part, executor);
       row += rows;
     }
@@ -33,12 +34,23 @@ void GroupedStep::run(std::span<void* const> args, void* scratch, const Executor
   for (; row < program_.rows; ++row) store_row(part, row, args[3]);
 }
 
+// All that are left, if a product of hardly more rows computes them; else a product's own number of rows.
+int64_t GroupedStep::rows_of_next(int64_t left) const {
+  const std::vector<int64_t>& sizes = program_.part_rows;
+  const auto next = std::ranges::lower_bound(sizes, left);
+  if (next == sizes.end()) return sizes.back();
+  return next == sizes.begin() || *next - left <= left / 8 ? left : *std::prev(next);
+}
+
 void GroupedStep::compute(int64_t row, int64_t rows, const char* weights, std::span<void* const> args, char* scratch,
                           const Executor& executor) const {
   const auto size = static_cast<size_t>(std::ranges::lower_bound(program_.part_rows, rows) - program_.part_rows.begin());
   const int64_t first = std::min(row, program_.rows - program_.part_rows[size]);
   const char* const src = static_cast<const char*>(args[0]) + first * program_.to_next_row;
-  parts_[size]->run(src, weights, nullptr, scratch, scratch + dst_bytes_, executor);
+  const bool in_place = writes_dst() && first == row;
+  char* const dst = static_cast<char*>(args[3]) + bytes_of(program_.dtype, row * columns());
+  parts_[size]->run(src, weights, nullptr, in_place ? dst : scratch, scratch + dst_bytes_, executor);
+  if (in_place) return;
   const int64_t row_bytes = bytes_of(program_.dtype, columns());
   for (int64_t i = row; i < row + rows; ++i) store_row(scratch + (i - first) * row_bytes, i, args[3]);
 }

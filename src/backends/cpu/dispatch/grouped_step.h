@@ -1,6 +1,7 @@
 // GroupedMatMul as a step: each group of rows by its own matrix. The number of rows of a group is known when it runs, so there
-// is a product of 1, 2, 4, ... rows, and a group is computed in parts. A part of another size is computed with rows beside it,
-// whose results are dropped. An element is one chain of products, so its bits do not depend on the parts.
+// are products of several numbers of rows, and a group is computed in parts. A part of another size is computed with rows
+// beside it: those behind it are computed again by their own group, those before it are dropped. An element is one chain of
+// products, so its bits do not depend on the parts.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,7 @@ class GroupedStep final : public Primitive {
  public:
   using Part = std::unique_ptr<const ProductDispatch>;
   using Parts = std::vector<Part>;
-  // `parts`: of program.part_rows rows each, by one matrix,
-  // into contiguous rows.
+  // `parts`: of program.part_rows rows each, by one matrix, into contiguous rows.
   GroupedStep(GroupedProgram program, GroupEnds ends, Parts parts, std::string name);
   static std::unique_ptr<const GroupedStep> read(ProgramReader& from, size_t args);
 
@@ -33,10 +33,13 @@ class GroupedStep final : public Primitive {
   void write(ProgramWriter& to) const override;
 
  private:
+  int64_t rows_of_next(int64_t left) const;
   void compute(int64_t row, int64_t rows, const char* weights, std::span<void* const> args, char* scratch,
                const Executor& executor) const;
   void store_row(const char* from, int64_t row, void* memory) const;
   int64_t columns() const { return parts_.front()->matrices().n; }
+  // dst has the rows of a part one after the other.
+  bool writes_dst() const { return program_.column_stride == 1 && program_.row_stride == columns(); }
 
   const GroupedProgram program_;
   const GroupEnds ends_;

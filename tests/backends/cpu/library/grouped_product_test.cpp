@@ -90,6 +90,12 @@ TEST(GroupedProduct, OfAnyNumberOfRows) {
   }
 }
 
+// Parts of one size, of the next larger and of the next smaller one, before other groups and at the end of the rows.
+TEST(GroupedProduct, OfManyRows) {
+  for (const DataType dtype : {f32, bf16})
+    expect_right_groups({.m = 1800, .ends = {130, 250, 250, 850, 1670, 1790}, .dtype = dtype, .dst = dtype});
+}
+
 TEST(GroupedProduct, OfFewColumnsAndLongSums) {
   expect_right_groups({.m = 9, .k = 5000, .n = 1, .ends = {4, 9}, .allowed = 1e-5});
   expect_right_groups({.m = 9, .k = 1, .n = 300, .ends = {4, 9}, .transpose_b = true, .dtype = bf16, .dst = bf16});

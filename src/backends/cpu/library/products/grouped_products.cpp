@@ -1,6 +1,8 @@
 #include "backends/cpu/library/products/grouped_products.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -19,7 +21,8 @@ namespace {
 using kernel::Contraction;
 using kernel::MatrixStack;
 
-constexpr int64_t kMostRows = 64;     // of a part: enough to reuse each panel of weights from the cache
+// Rows of the parts. Each part reads, and may copy, its weights anew.
+constexpr std::array<int64_t, 14> kRowsOfParts{1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512};
 constexpr int64_t kMostTerms = 1024;  // of the sums of a part
 
 MatrixStack matrix_of(const LogicalTensor& tensor, bool transposes = false) {
@@ -78,9 +81,9 @@ std::unique_ptr<const Primitive> rows_in_groups(const kernel::LibraryStep& step,
                          .row_stride = dst.row_stride,
                          .column_stride = dst.column_stride,
                          .part_rows = {}};
-  const int64_t most_rows = std::min(src.rows, kMostRows);
-  for (int64_t rows = 1; rows < most_rows; rows *= 2) program.part_rows.push_back(rows);
-  program.part_rows.push_back(std::max<int64_t>(most_rows, 1));
+  const int64_t most_rows = std::clamp<int64_t>(src.rows, 1, kRowsOfParts.back());
+  std::ranges::copy_if(kRowsOfParts, std::back_inserter(program.part_rows), [&](int64_t rows) { return rows < most_rows; });
+  program.part_rows.push_back(most_rows);
   GroupedStep::Parts parts;
   std::string schedule;
   for (const int64_t rows : program.part_rows)
