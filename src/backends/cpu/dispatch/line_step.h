@@ -1,5 +1,5 @@
-// A convolution as a step that goes along lines of an image: of each channel by itself, or of few channels of the image. The
-// channels of dst are contiguous: vectors hold them.
+// A convolution as a step that goes along lines of an image: of each channel by itself, of few channels of the image, or dense.
+// The channels of dst are contiguous: vectors hold them.
 #pragma once
 
 #include <cstddef>
@@ -48,14 +48,21 @@ class LineStep final : public Primitive {
   struct Memory {
     const char *left, *weights, *bias;
     char* dst;
+    int64_t tile = 0;  // the number of the first one of a line, among those that use the same weights
   };
   struct Part {
     int64_t first_line, lines, first_channel, channels;
   };
   int64_t unit_count() const;
+  int64_t terms() const { return lines_of_window_ * c_.axes.back().terms * c_.inner_terms.extent; }
+  int64_t panel_width(int64_t first_channel) const;
+  int64_t weights_at(int64_t channel) const;
+  int64_t weights_row(int64_t channel) const;
+  int64_t bytes_ahead(int64_t lines) const;
+  void pack_panel(const char* weights, int64_t first_channel, int64_t channels, char* to) const;
   void run_part(const Memory& memory, const Part& part, const void** window) const;
-  void run_line(const Memory& memory, int64_t line, int64_t first_channel, int64_t channels, const void** window) const;
-  void run_channels(const LineProgram::Tiles& tiles, const Memory& at, int64_t channels, const void* const* window) const;
+  void run_line(const Memory& memory, const Part& part, int64_t line, const void** window) const;
+  void run_channels(const LineProgram::Tiles& tiles, const Memory& at, const Part& part, const void* const* window) const;
   // The pixel 0 of each line of the window of a line of dst; null: outside of the image. Returns the line's place in dst.
   int64_t find_window(const char* left, int64_t line, const void** window) const;
 
@@ -64,7 +71,7 @@ class LineStep final : public Primitive {
   const std::string name_;
   const bool has_following_;  // in its code
   int64_t lines_ = 0, lines_of_window_ = 0;
-  int64_t weights_row_ = 0;  // bytes between the terms of packed weights
+  int64_t tiles_of_line_ = 0;
   size_t weights_bytes_ = 0;
 };
 

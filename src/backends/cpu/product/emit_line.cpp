@@ -25,16 +25,19 @@ class LineEmitter {
 
   void emit() {
     pixel_ = stride(1), term_ = stride(2), weights_ = stride(3), dst_pixel_ = stride(4), channel_ = stride(9);
+    channels_ = tile_.is_dense ? stride(10) : f_.i64(tile_.channels);
     llvm::Value *const lines = stride(0), *const src_tile = stride(6), *const dst_tile = stride(7), *const blocks = stride(8);
-    f_.repeat(stride(5), {f_.arg(1), f_.arg(3)}, [&](const Values& tile) {
-      f_.repeat(blocks, {tile[0], f_.arg(2), tile[1], f_.i64(0)}, [&](const Values& block) {
+    ahead_term_ = stride(12), pixels_term_ = stride(13);
+    f_.repeat(stride(5), {f_.arg(1), f_.arg(3), f_.at(f_.arg(2), stride(11))}, [&](const Values& tile) {
+      const Values end = f_.repeat(blocks, {tile[0], f_.arg(2), tile[1], f_.i64(0), tile[2]}, [&](const Values& block) {
         llvm::Value *const weights = block[1], *const dst = block[2], *const bias = block[3];
-        store(sums(lines, block[0], weights), dst, bias);
+        const Values made = sums(lines, block[0], weights, block[4]);
+        store(made, dst, bias);
         llvm::Value* const bytes = f_.i64(tile_.vectors * f_.vector_bytes());
         return Values{tile_.is_shared ? block[0] : f_.b.CreateAdd(block[0], bytes), f_.at(weights, bytes), f_.at(dst, bytes),
-                      f_.b.CreateAdd(bias, bytes)};
+                      f_.b.CreateAdd(bias, bytes), made[sum_count() + 1]};
       });
-      return Values{f_.b.CreateAdd(tile[0], src_tile), f_.at(tile[1], dst_tile)};
+      return Values{f_.b.CreateAdd(tile[0], src_tile), f_.at(tile[1], dst_tile), end[4]};
     });
     f_.b.CreateRetVoid();
   }
@@ -44,50 +47,70 @@ class LineEmitter {
   llvm::Value* stride(int number) { return f_.word_at(f_.arg(5), number, f_.b.getInt64Ty()); }
   size_t sum_count() const { return static_cast<size_t>(tile_.pixels * tile_.vectors); }
 
-  // The state: sums, the pointer to the weights, that to the pointer of the line.
-  Values sums(llvm::Value* lines, llvm::Value* offset, llvm::Value* weights) {
+  size_t pointers() const { return sum_count() + 2; }  // of a state, behind those to the weights and to the next weights
+
+  size_t first_pixel() const { return pointers() + 1; }
+
+  // The state: sums, the pointers to the weights and to the next weights, that to the pointer of the line.
+  Values sums(llvm::Value* lines, llvm::Value* offset, llvm::Value* weights, llvm::Value* ahead) {
     Values state(sum_count(), zero_);
-    state.push_back(weights);
-    state.push_back(f_.arg(0));
+    state.insert(state.end(), {weights, ahead, f_.arg(0)});
     return f_.repeat(lines, std::move(state), [&](const Values& before) {
-      llvm::Value *const line = f_.word_at(before.back(), 0, f_.b.getPtrTy()), *const of_line = before[sum_count()];
-      const Values sums(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(sum_count()));
+      llvm::Value* const line = f_.word_at(before.back(), 0, f_.b.getPtrTy());
+      const Values of_line(before.begin(), before.end() - 1);
       Values after = f_.either(
           f_.b.CreateICmpNE(line, llvm::ConstantPointerNull::get(f_.b.getPtrTy())),
-          [&] { return with_line(sums, f_.at(line, offset), of_line); }, [&] { return with_line(sums, nullptr, of_line); });
+          [&] { return with_line(of_line, f_.at(line, offset)); },
+          [&] { return tile_.is_dense ? without_line(of_line) : with_line(of_line, nullptr); });
       after.push_back(f_.b.CreateConstGEP1_64(f_.b.getInt64Ty(), before.back(), 1));
       return after;
     });
   }
 
-  // Adds the products of a line. `src`: null for a line of zeros. Returns the sums and the pointer to the next weights.
-  Values with_line(Values state, llvm::Value* src, llvm::Value* weights) {
-    state.push_back(weights);
-    for (int pixel = 0; src != nullptr && pixel < tile_.pixels; pixel += kPixelsOfAddress)
-      state.push_back(f_.at(src, f_.b.CreateMul(pixel_, f_.i64(pixel))));
-    for (int term = 0; term < tile_.terms; ++term) {
-      const Values pointers(state.begin() + static_cast<std::ptrdiff_t>(sum_count()) + 1, state.end());
-      state = with_channels(std::move(state), term);
-      std::transform(pointers.begin(), pointers.end(), state.begin() + static_cast<std::ptrdiff_t>(sum_count()) + 1,
-                     [&](llvm::Value* pointer) { return f_.at(pointer, term_); });
-    }
-    state.resize(sum_count() + 1);
+  Values without_line(Values state) {
+    llvm::Value*& weights = state[sum_count()];
+    weights = f_.at(weights, f_.b.CreateMul(weights_, f_.b.CreateMul(channels_, f_.i64(tile_.terms))));
     return state;
   }
 
-  // The state: sums, the pointer to the weights, those to pixels.
+  // Adds the products of a line. `src`: null for a line of zeros. Returns the state without pointers to pixels.
+  Values with_line(Values state, llvm::Value* src) {
+    if (src != nullptr) state.push_back(f_.at(src, stride(6)));
+    for (int pixel = 0; src != nullptr && pixel < tile_.pixels; pixel += kPixelsOfAddress)
+      state.push_back(f_.at(src, f_.b.CreateMul(pixel_, f_.i64(pixel))));
+    for (int term = 0; term < tile_.terms; ++term) {
+      const auto first = static_cast<std::ptrdiff_t>(std::min(first_pixel(), state.size()));
+      const Values of_term(state.begin() + first, state.end());
+      state = with_channels(std::move(state), term);
+      std::transform(of_term.begin(), of_term.end(), state.begin() + first,
+                     [&](llvm::Value* pointer) { return f_.at(pointer, term_); });
+    }
+    state.resize(pointers());
+    return state;
+  }
+
+  // The state: sums, the pointers to the weights and to the next weights, those to the pixels of the next tile and to pixels.
   Values with_channels(Values state, int term) {
     const auto body = [&](const Values& before) { return with_channel(before, term); };
     // A loop keeps LLVM from loading the shared elements of all channels at once, for which there are no registers.
-    return tile_.is_shared ? f_.repeat(f_.i64(tile_.channels), std::move(state), body) : body(state);
+    return tile_.is_shared ? f_.repeat(channels_, std::move(state), body) : body(state);
   }
   Values with_channel(Values state, int term) {
     llvm::Value*& weights = state[sum_count()];
-    const bool is_line_of_zeros = state.size() == sum_count() + 1;
+    const bool is_line_of_zeros = state.size() == pointers();
+    if (tile_.is_dense) {
+      llvm::Value*& ahead = state[sum_count() + 1];
+      f_.prefetch_second(ahead);
+      ahead = f_.at(ahead, ahead_term_);
+      llvm::Value*& next = state[pointers()];
+      f_.prefetch(next);
+      next = f_.at(next, pixels_term_);
+    }
     Values factors;
     for (int v = 0; v < tile_.vectors; ++v) factors.push_back(f_.load(f_.vector, f_.at(weights, vector_bytes(v))));
     for (int pixel = 0; pixel < tile_.pixels; ++pixel) {
       const bool is_zero = is_line_of_zeros || !tile_.is_inside(pixel, term);
+      if (is_zero && tile_.is_dense) continue;
       llvm::Value* const at = is_zero ? nullptr : place_of(state, pixel);
       llvm::Value* const shared = is_zero ? zero_ : tile_.is_shared ? splat(at) : nullptr;
       for (int v = 0; v < tile_.vectors; ++v) {
@@ -96,7 +119,7 @@ class LineEmitter {
         sum = f_.b.CreateIntrinsic(llvm::Intrinsic::fma, {f_.vector}, {element, factors[static_cast<size_t>(v)], sum});
       }
     }
-    for (size_t i = sum_count() + 1; i < state.size(); ++i) state[i] = f_.at(state[i], channel_);
+    for (size_t i = first_pixel(); i < state.size(); ++i) state[i] = f_.at(state[i], channel_);
     weights = f_.at(weights, weights_);
     return state;
   }
@@ -105,7 +128,7 @@ class LineEmitter {
   }
 
   llvm::Value* place_of(const Values& state, int pixel) {
-    llvm::Value* const pointer = state[sum_count() + 1 + static_cast<size_t>(pixel / kPixelsOfAddress)];
+    llvm::Value* const pointer = state[first_pixel() + static_cast<size_t>(pixel / kPixelsOfAddress)];
     return pixel % kPixelsOfAddress == 0 ? pointer : f_.at(pointer, f_.b.CreateMul(pixel_, f_.i64(pixel % kPixelsOfAddress)));
   }
 
@@ -144,7 +167,8 @@ class LineEmitter {
   const LineTile tile_;
   ProductFunction f_;
   llvm::Value* const zero_;
-  llvm::Value *pixel_ = nullptr, *term_ = nullptr, *weights_ = nullptr, *dst_pixel_ = nullptr, *channel_ = nullptr;
+  llvm::Value *pixel_ = nullptr, *term_ = nullptr, *weights_ = nullptr, *dst_pixel_ = nullptr, *channel_ = nullptr,
+              *channels_ = nullptr, *ahead_term_ = nullptr, *pixels_term_ = nullptr;
 };
 
 }  // namespace
@@ -158,7 +182,10 @@ std::string describe(const LineTile& tile) {
   for (int pixel = 0; pixel < tile.pixels; ++pixel)
     for (int term = 0; term < tile.terms; ++term)
       if (!tile.is_inside(pixel, term)) outside += join(" ", pixel, ":", term);
-  return join("line tile of ", tile.pixels, " pixels, ", tile.terms, " terms, ", tile.channels, tile.is_shared ? " shared" : "",
+  return join("line tile of ", tile.pixels, " pixels, ", tile.terms, " terms, ", tile.channels,
+              tile.is_dense    ? " dense"
+              : tile.is_shared ? " shared"
+                               : "",
               " channels and ", tile.vectors, " vectors of ", tile.vector_bits, " bits, ", kernel::name_of(tile.type),
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
               outside.empty() ? "" : join(", outside", outside), describe(tile.map));

@@ -77,6 +77,9 @@ inline constexpr int64_t kRegistersForThreeVectors = 32;
 // The most channels of src for which a convolution goes along lines: for more, other code has enough work per pixel.
 inline constexpr int64_t kChannelsOfLineTiles = 4;
 
+// The fewest pixels of a line for which a dense convolution goes along lines: fewer do not keep multiply-adds busy.
+inline constexpr int64_t kLeastPixels = 7;
+
 // The most terms of such a line, for each of which a tile has code.
 inline constexpr int64_t kTermsOfLineTiles = 32;
 

@@ -43,9 +43,12 @@ using ProductTileFunction = void (*)(const void* src, const void* weights, void*
 
 // Distances in bytes, and counts. `lines`: of the window. `pixel`, `term`: between the pixels of src that successive elements
 // of dst, and successive terms of a line, multiply. `weights`: between terms. `tiles` of successive pixels are computed, and
-// `blocks` of successive channels of each.
+// `blocks` of successive channels of each. `channels`: of src. Dense tiles prefetch two lines of a cache for each term of a
+// channel: of the weights that follow after `ahead` bytes, `ahead_term` after the one before, and of the next tile's pixels,
+// `pixels_term` after the one before.
 struct LineStrides {
-  int64_t lines, pixel, term, weights, dst_pixel, tiles, src_tile, dst_tile, blocks, channel;
+  int64_t lines, pixel, term, weights, dst_pixel, tiles, src_tile, dst_tile, blocks, channel, channels;
+  int64_t ahead = 0, ahead_term = 0, pixels_term = 0;
 };
 
 // Some pixels of a line of dst, for the columns of some vectors: dst = the chain, plus bias if it is not null. `lines`: per

@@ -69,6 +69,7 @@ struct LineProgram {
   std::optional<size_t> bias = std::nullopt;
   kernel::WindowDim images = {}, columns = {}, inner_terms = {};
   bool is_shared = false;  // all columns multiply the same elements of src
+  bool is_dense = false;   // of many channels: weights are panels, each of as many columns as a tile
   std::vector<kernel::WindowAxis> axes = {};
   int64_t element_bytes = 0;
   bool is_matrix = false;         // dst is one dense matrix
@@ -82,7 +83,8 @@ struct LineProgram {
   template <typename Self, typename Visit>
   static void for_each_field(Self& self, const Visit& visit) {
     visit(self.left), visit(self.right), visit(self.dst), visit(self.bias), visit(self.images), visit(self.columns);
-    visit(self.inner_terms), visit(self.is_shared), visit(self.axes), visit(self.element_bytes), visit(self.is_matrix);
+    visit(self.inner_terms), visit(self.is_shared), visit(self.is_dense), visit(self.axes), visit(self.element_bytes),
+        visit(self.is_matrix);
     visit(self.are_packed_ahead), visit(self.lanes), visit(self.vectors), visit(self.tiles), visit(self.line_block);
     visit(self.column_block), visit(self.chunk);
     visit(self.threads);

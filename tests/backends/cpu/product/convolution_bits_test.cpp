@@ -181,6 +181,23 @@ TEST_P(ConvolutionBits, AreThoseOfTheChainOfFewChannels) {
   expect_chain({.src_channels = 3, .dst_channels = 24, .space = {5, 6}, .dtype = DataType::f64});
 }
 
+// Pixels outside are left out, which changes no bit of a finite sum.
+TEST_P(ConvolutionBits, AreThoseOfTheChainOfDenseLines) {
+  for (const int64_t made : {16, 40, 96}) {
+    ConvolutionCase c{.batch = 2, .src_channels = 6, .dst_channels = made, .space = {6, 31}};
+    for (const OpKind kind : {OpKind::Convolution, OpKind::ConvTranspose, OpKind::ConvolutionBackwardData}) {
+      c.kind = kind;
+      expect_chain(c);
+    }
+    c.kind = OpKind::Convolution;
+    c.kernel = {5, 7}, c.pads_begin = {2, 9}, c.pads_end = {2, 9};
+    expect_chain(c);
+    c.strides = {1, 2}, c.dilations = {2, 1}, c.pads_begin = {4, 0}, c.pads_end = {4, 1};
+    expect_chain(c);
+  }
+  expect_chain({.src_channels = 5, .dst_channels = 24, .space = {5, 9}, .dtype = DataType::f64});
+}
+
 TEST_P(ConvolutionBits, AreThoseOfTheChainInSixteenBits) {
   expect_chain_of_all_kinds({.src_channels = 20, .dst_channels = 18, .space = {5, 6}, .dtype = bf16});
 }

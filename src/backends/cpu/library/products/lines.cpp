@@ -1,5 +1,6 @@
 // A vector has successive channels of dst, and a register tile some pixels of a line of dst. Code for tiles inside of the image
-// is shared by all; tiles at the border have their own.
+// is shared by all; tiles at the border have their own. Convolutions of each channel by itself, of few channels, or dense: of
+// many channels, whose weights are packed as panels.
 #include "backends/cpu/library/products/lines.h"
 
 #include <algorithm>
@@ -20,8 +21,17 @@ using kernel::WindowedContraction;
 using Axis = WindowedContraction::Axis;
 
 // For more channels, products with pointers and libraries have enough work per pixel.
-bool has_few_channels(const WindowedContraction& c) {
-  return c.inner_terms.extent <= product_tuning::kChannelsOfLineTiles && c.columns.extent >= 64 / bytes_of(c.left.dtype, 1);
+bool has_few_channels(const WindowedContraction& c) { return c.inner_terms.extent <= product_tuning::kChannelsOfLineTiles; }
+
+// Many pixels of a line, of contiguous channels.
+bool is_dense(const WindowedContraction& c) {
+  return !has_few_channels(c) && c.inner_terms.left == 1 && c.axes.back().rows >= product_tuning::kLeastPixels &&
+         c.axes.back().terms <= product_tuning::kTermsOfLineTiles;
+}
+bool has_shared_pixels(const WindowedContraction& c) {
+  const bool has_few_terms =
+      has_few_channels(c) && c.axes.back().terms * c.inner_terms.extent <= product_tuning::kTermsOfLineTiles;
+  return c.columns.extent >= 64 / bytes_of(c.left.dtype, 1) && (has_few_terms || is_dense(c));
 }
 
 bool has_layout(const WindowedContraction& c, bool is_depthwise) {
@@ -30,20 +40,22 @@ bool has_layout(const WindowedContraction& c, bool is_depthwise) {
                          (!c.has_bias() || (c.bias.dtype == type && c.columns.bias == 1));
   const bool has_dims = c.groups.extent == 1 && c.outer_terms.extent == 1 && c.inner_rows.extent == 1 && c.columns.dst == 1 &&
                         !c.axes.empty() && c.axes.back().divisor == 1;
-  return has_types && !c.integers && has_dims && (is_depthwise ? c.inner_terms.extent == 1 : has_few_channels(c)) &&
-         c.axes.back().terms * c.inner_terms.extent <= product_tuning::kTermsOfLineTiles;
+  const bool is_one_channel = c.inner_terms.extent == 1 && c.axes.back().terms <= product_tuning::kTermsOfLineTiles;
+  return has_types && !c.integers && has_dims && (is_depthwise ? is_one_channel : has_shared_pixels(c));
 }
 
-// A register tile: what fits the registers besides the weights of a term, and the 0 of pixels outside. Where all columns
-// multiply the same elements, there is one more, and more sums need fewer loads.
+// A register tile: what fits the registers besides the weights of a term, and the 0 of pixels outside, which dense tiles leave
+// out. Where all columns multiply the same elements, there is one more, and more sums need fewer loads.
 struct Shape {
   int64_t vectors, pixels;
 };
-Shape shape_of(int64_t vectors, bool is_depthwise, const Machine& machine) {
+Shape shape_of(const WindowedContraction& c, bool is_depthwise, const Machine& machine) {
+  const int64_t vectors = parts(c.columns.extent, lanes_of(machine, c.left.dtype));
   const int64_t registers = machine.instructions->registers;
   const bool has_many = registers >= product_tuning::kRegistersForThreeVectors;
-  const int64_t of_tile = has_many && vectors % 3 == 0 ? 3 : std::min<int64_t>(vectors, product_tuning::kLeastVectors);
-  if (!is_depthwise) return {of_tile, (registers - 2 - of_tile) / of_tile};
+  const bool is_of_three = has_many && vectors % 3 == 0 && (vectors % 2 != 0 || !is_dense(c));
+  const int64_t of_tile = is_of_three ? 3 : std::min<int64_t>(vectors, product_tuning::kLeastVectors);
+  if (!is_depthwise) return {of_tile, (registers - (is_dense(c) ? 1 : 2) - of_tile) / of_tile};
   return {of_tile, std::min((registers - 1 - of_tile) / of_tile, product_tuning::kMostPixels)};
 }
 
@@ -60,10 +72,11 @@ class Compiler {
       : c_(c),
         map_(std::move(map)),
         is_depthwise_(is_depthwise),
+        is_dense_(!is_depthwise && is_dense(c)),
         machine_(machine),
         lanes_(lanes_of(machine, c.left.dtype)),
         lines_(c.outer_rows.extent) {
-    const Shape shape = shape_of(parts(c.columns.extent, lanes_), is_depthwise, machine);
+    const Shape shape = shape_of(c, is_depthwise, machine);
     vectors_ = shape.vectors;
     for (size_t a = 0; a + 1 < c.axes.size(); ++a) lines_ *= c.axes[a].rows;
     cut_lines(shape.pixels);
@@ -79,6 +92,7 @@ class Compiler {
             .columns = c_.columns,
             .inner_terms = c_.inner_terms,
             .is_shared = !is_depthwise_,
+            .is_dense = is_dense_,
             .axes = c_.axes,
             .element_bytes = bytes_of(c_.left.dtype, 1),
             .is_matrix = is_matrix,
@@ -105,8 +119,10 @@ class Compiler {
   }
 
   std::string name() const {
-    return join(is_depthwise_ ? "depthwise convolution, " : "convolution of few channels, ", tiles_.front().pixels,
-                " pixels and ", vectors_, " vectors, ", line_block_, " of ", lines_, " lines, ",
+    const char* const kind = is_depthwise_ ? "depthwise convolution, "
+                             : is_dense_   ? "dense convolution, "
+                                           : "convolution of few channels, ";
+    return join(kind, tiles_.front().pixels, " pixels and ", vectors_, " vectors, ", line_block_, " of ", lines_, " lines, ",
                 std::min(column_block_, c_.columns.extent), " of ", c_.columns.extent, " channels");
   }
 
@@ -145,8 +161,9 @@ class Compiler {
                   .vector_bits = static_cast<int>(lanes_ * bits_of(c_.left.dtype)),
                   .pixels = static_cast<int>(pixels),
                   .terms = static_cast<int>(axis.terms),
-                  .channels = static_cast<int>(c_.inner_terms.extent),
+                  .channels = is_dense_ ? 0 : static_cast<int>(c_.inner_terms.extent),
                   .is_shared = !is_depthwise_,
+                  .is_dense = is_dense_,
                   .inside = inside_of(axis, first, pixels),
                   .map = map_};
     const auto found = std::find_if(kinds_.begin(), kinds_.end(), [&](const LineTile& kind) {
@@ -167,12 +184,22 @@ class Compiler {
     if (c_.columns.extent > lines_ * c_.axes.back().rows)
       column_block_ = parts(parts(c_.columns.extent, units), width()) * width();
     else
-      line_block_ = parts(lines_, units);
+      line_block_ = block_of_lines(threads, units);
+  }
+
+  // With which the thread that has most lines has as few as possible.
+  int64_t block_of_lines(int64_t threads, int64_t units) const {
+    const auto most = [&](int64_t block) { return parts(parts(lines_, block), threads) * block; };
+    int64_t best = parts(lines_, units);
+    for (int64_t block = best; block <= parts(lines_, threads); ++block)
+      if (most(block) < most(best)) best = block;
+    return best;
   }
 
   // Channels for which the lines of a window fit half of the first-level cache.
   int64_t chunk() const {
     const Axis& axis = c_.axes.back();
+    if (is_dense_) return width();
     if (!is_depthwise_) return column_block_;
     const int64_t bytes = terms() / axis.terms * axis.pixels * bytes_of(c_.left.dtype, 1);
     return std::max(machine_.caches.first / 2 / bytes / width(), int64_t{1}) * width();
@@ -186,7 +213,7 @@ class Compiler {
 
   const WindowedContraction& c_;
   const ResultMap map_;
-  const bool is_depthwise_;
+  const bool is_depthwise_, is_dense_;
   const Machine& machine_;
   int64_t lanes_, vectors_ = 1, lines_, line_block_ = 1, column_block_ = 1;
   int threads_ = 1;
