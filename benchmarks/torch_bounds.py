@@ -4,6 +4,8 @@ outputs at the bandwidth of reading. It does not depend on any library; used by 
 FLOPs are those that torch counts for matrix products, convolutions and attention (masked elements included). Bytes are those of a
 program that keeps everything else in caches. A training step reads parameters and inputs twice, and writes their gradients. Rows of
 an embedding are read by index, so a table counts only if a product reads it too."""
+import math
+
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -24,11 +26,23 @@ def peak_of(limits, mode):
     return limits["gflops"] * (2 if pairs else 1)
 
 
+def _of_groups(a, b, *_, **__):
+    """Rows in groups with a matrix each, or the sums of groups of columns."""
+    return 2 * a[0] * a[1] * b[-1]
+
+
+def _of_convolution_gradients(diff, src, weights, bias, stride, padding, dilation, transposed, output_padding, groups, wanted, **_):
+    """torch's own formula ignores groups. Each gradient has the products of the forward pass."""
+    pixels = src if transposed else diff
+    return (wanted[0] + wanted[1]) * 2 * math.prod(weights) * math.prod(pixels[2:]) * pixels[0]
+
+
 def flops_of(case):
     """The FLOPs of one call in eager mode. Attention is counted by its products."""
     from torch.utils.flop_counter import FlopCounterMode  # warns without triton; torch_models.py has disabled warnings by now
 
-    with FlopCounterMode(display=False) as counted, sdpa_kernel(SDPBackend.MATH):
+    formulas = {torch.ops.aten._grouped_mm: _of_groups, torch.ops.aten.convolution_backward: _of_convolution_gradients}
+    with FlopCounterMode(display=False, custom_mapping=formulas) as counted, sdpa_kernel(SDPBackend.MATH):
         case.run(case.module)
     return counted.get_total_flops()
 

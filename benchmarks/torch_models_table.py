@@ -40,12 +40,15 @@ def table_of(mode, rows):
     for who, title in (("eager", "over eager"), ("eager_onednn", "with oneDNN's products"), ("inductor", "over inductor")):
         if any(who in row["ms"] for row in rows):
             columns[title] = lambda ms, bound, who=who: f"{ms[who] / ms['lamina']:.2f}x" if who in ms else "-"
-    if any(row["bound"]["gflop"] for row in rows):
+    title = title_of(mode)
+    if not any(row["bound"]["gflop"] for row in rows):
+        title += ", parts without products"
+    else:
         columns["GFLOP/s"] = lambda ms, bound: f"{bound['gflop'] / ms['lamina'] * 1e3:.0f}"
         columns["eager's"] = lambda ms, bound: f"{bound['gflop'] / ms['eager'] * 1e3:.0f}"
     columns["bound, ms"] = lambda ms, bound: f"{bound['ms']:.3g}"
     columns["of it"] = lambda ms, bound: f"{bound['ms'] / ms['lamina']:.0%}"
-    lines = [f"| {title_of(mode)} | " + " | ".join(columns) + " |", "| --- " * (1 + len(columns)) + "|"]
+    lines = [f"| {title} | " + " | ".join(columns) + " |", "| --- " * (1 + len(columns)) + "|"]
     for row in rows:
         lines.append(f"| {row['model']} | " + " | ".join(cell(row["ms"], row["bound"]) for cell in columns.values()) + " |")
     return "\n".join(lines)

@@ -47,19 +47,17 @@ def bars():
     """Returns groups of (title, [(label, ratio, colour)])."""
     found = [table for document in DOCUMENTS for table in tables(document.read_text(encoding="utf-8"))]
     summary = table_with(found, "case", "over oneDNN, mean", "sizes")
-    models = table_with(found, "model", "inference f32")
     groups = []
     for data in ["in cache", "out of cache"]:
         rows = {row["case"]: row for row in summary if row["type"] == "f32" and row["data"] == data}
         groups.append((f"over oneDNN 3.2, f32, {data}",
                        [(case, float(rows[case]["over oneDNN, mean"].split("x")[0]), BLUE) for case in CASES]))
     of_models = []
-    for column, label in [("inference f32", "inference"), ("training f32", "training")]:
-        pairs = [row[column].split(", ") for row in models]
-        measured = [(float(eager), float(inductor)) for eager, inductor in pairs if inductor != "-"]
-        of_models.append((f"{label}, over eager", mean([float(eager) for eager, _ in pairs]), GREEN))
-        of_models.append((f"{label}, over inductor ({len(measured)} of them)", mean([inductor for _, inductor in measured]), GREEN))
-    groups.append((f"{len(models)} models over PyTorch, f32", of_models))
+    for mode in ("inference f32", "training f32"):
+        rows = table_with(found, mode, "over inductor")
+        for peer in ("eager", "inductor"):
+            of_models.append((f"{mode.split()[0]}, over {peer}", mean([float(row[f"over {peer}"].rstrip("x")) for row in rows]), GREEN))
+    groups.append((f"{len(rows)} models over PyTorch, f32", of_models))
     return groups
 
 

@@ -4,6 +4,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -48,3 +49,14 @@ def test_models_are_compared_with_the_bound_of_the_machine(tmp_path):
     done = subprocess.run([*command, "--table", tmp_path / "rows"], capture_output=True, text=True)
     assert done.stdout.startswith("| inference f32 | lamina, ms | over eager | with oneDNN's products | GFLOP/s |"), done.stdout
     assert re.search(r"^\| rmsnorm_block \| \S+ \| \S+x \| \S+x \| \d+ \| \d+ \| \S+ \| \d+% \|$", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_products_of_gradients_of_grouped_convolutions_are_those_of_the_groups(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import torch_bounds
+
+    x = torch.ones(2, 8, 5, 6, requires_grad=True)
+    module = torch.nn.Conv2d(8, 8, 3, padding=1, groups=4)
+    case = types.SimpleNamespace(module=module, run=lambda m: m(x).sum().backward())
+    assert torch_bounds.flops_of(case) == 3 * 2 * (2 * 8 * 5 * 6) * (2 * 9)

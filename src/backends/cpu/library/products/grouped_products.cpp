@@ -21,7 +21,7 @@ namespace {
 using kernel::Contraction;
 using kernel::MatrixStack;
 
-// Rows of the parts. Each part reads, and may copy, its weights anew.
+// Rows of the parts. Each part reads its weights again, and may copy them.
 constexpr std::array<int64_t, 14> kRowsOfParts{1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512};
 constexpr int64_t kMostTerms = 1024;  // of the sums of a part
 
