@@ -1,0 +1,55 @@
+// Files hold programs, and their code calls with these structs: a change of either needs a new kProgramVersion, which refuses
+// files of other versions.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backends/cpu/program/axis_program.h"
+#include "backends/cpu/program/grouped_program.h"
+#include "backends/cpu/program/kernel_program.h"
+#include "backends/cpu/program/product_calls.h"
+#include "backends/cpu/program/product_program.h"
+#include "backends/cpu/program/program_file.h"
+#include "backends/cpu/program/tile_program.h"
+#include "backends/cpu/program/window_program.h"
+#include "interface/status.h"
+
+namespace lamina::testing {
+namespace {
+
+// The bytes of a program without entries in its lists, which show most changes of its fields.
+template <typename Program>
+std::string layout(const char* name) {
+  cpu::ByteWriter writer;
+  writer.write(Program{});
+  return join(name, " ", writer.bytes().size(), "\n");
+}
+
+TEST(ProgramLayout, IsThatOfItsVersion) {
+  const std::string programs =
+      join(layout<cpu::AxisRowsProgram>("AxisRowsProgram"), layout<cpu::TopKProgram>("TopKProgram"),
+           layout<cpu::RunningProgram>("RunningProgram"), layout<cpu::GroupedProgram>("GroupedProgram"),
+           layout<cpu::GroupedSumsProgram>("GroupedSumsProgram"), layout<cpu::KernelProgram>("KernelProgram"),
+           layout<cpu::ProductProgram>("ProductProgram"), layout<cpu::TileProgram>("TileProgram"),
+           layout<cpu::WindowRowsProgram>("WindowRowsProgram"), layout<cpu::ConvolutionProgram>("ConvolutionProgram"),
+           layout<cpu::LineProgram>("LineProgram"), "ProductStrides ", sizeof(cpu::ProductStrides), "\nLineStrides ",
+           sizeof(cpu::LineStrides), "\n");
+  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 5
+AxisRowsProgram 2
+TopKProgram 9
+RunningProgram 8
+GroupedProgram 7
+GroupedSumsProgram 10
+KernelProgram 24
+ProductProgram 54
+TileProgram 20
+WindowRowsProgram 34
+ConvolutionProgram 22
+LineProgram 32
+ProductStrides 112
+LineStrides 112
+)") << "a change of the layout needs a new kProgramVersion";
+}
+
+}  // namespace
+}  // namespace lamina::testing
