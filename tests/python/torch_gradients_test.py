@@ -138,3 +138,18 @@ def test_sizes_of_a_norm_may_change():
         ours = torch.autograd.grad(function(x, w).square().sum(), (x, w))
         eager = torch.autograd.grad(F.silu(F.group_norm(F.layer_norm(x, x.shape[-1:]), 2, w)).square().sum(), (x, w))
         torch.testing.assert_close(ours, eager, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_of_both_operands_of_a_sum_are_not_copied_by_torch():
+    """Each has its own memory, which torch takes for the gradient of a leaf."""
+    x, residual = torch.randn(8, 64, requires_grad=True), torch.randn(8, 64, requires_grad=True)
+    normed = torch.compile(lambda a, b: torch.nn.functional.layer_norm(a + b, (64,)), backend="lamina")
+    given = torch.randn(8, 64)
+    expected = torch.autograd.grad(torch.nn.functional.layer_norm(x + residual, (64,)), [x], given)[0]
+    result = normed(x, residual)
+    with torch.profiler.profile() as profile:
+        result.backward(given)
+    assert "aten::copy_" not in {event.key for event in profile.key_averages()}
+    assert x.grad.data_ptr() != residual.grad.data_ptr()
+    assert torch.equal(x.grad, residual.grad)
+    assert torch.allclose(x.grad, expected, rtol=1e-5, atol=1e-6)

@@ -37,7 +37,7 @@ from lamina.torch.lowering import lower
 from lamina.torch.recomputed_norms import make_norms_whole, write_out_norms
 from lamina.torch.report import GraphReport, NodeReport, is_floating, report_of
 from lamina.torch import whole_ops
-from lamina.torch.rewrites import join_permutes, join_scalars, name_empty_statistics, prepare_joint, split_dropout, widen_integer_products, widen_products
+from lamina.torch.rewrites import join_permutes, join_scalars, name_empty_statistics, prepare_joint, separate_gradients, split_dropout, widen_integer_products, widen_products
 from lamina.torch.table import KEPT_WHOLE, TABLE
 from lamina.torch.views import VIEW_RULES
 from lamina.torch.weights import Settings
@@ -115,6 +115,7 @@ def partition(joint: GraphModule, inputs: list, **settings: Any) -> tuple:
     write_out_norms(joint)
     forward, backward = min_cut_rematerialization_partition(joint, inputs, **settings)
     make_norms_whole(forward)
+    separate_gradients(backward)
     return forward, backward
 
 

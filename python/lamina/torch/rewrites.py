@@ -37,6 +37,22 @@ def prepare_joint(module: GraphModule) -> None:
     module.recompile()
 
 
+def separate_gradients(backward: GraphModule) -> None:
+    """A gradient of several inputs, as of both operands of a sum, becomes a tensor for each: torch takes the memory of a
+    gradient that nothing else has, and copies others. A kernel that writes it twice is faster."""
+    (output,) = backward.graph.find_nodes(op="output")
+    given: list = []
+    for value in output.args[0]:
+        if isinstance(value, Node) and value in given:
+            with backward.graph.inserting_before(output):
+                copy = backward.graph.call_function(aten.clone.default, (value,))
+            copy.meta.update(value.meta)
+            value = copy
+        given.append(value)
+    output.args = (type(output.args[0])(given), *output.args[1:])
+    backward.recompile()
+
+
 def _mark_gradients(module: GraphModule) -> None:
     """Marks each node that depends on an incoming gradient. Other nodes are the user's forward ops, even if the backward
     graph computes them again."""
