@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures/speed.svg from the tables of docs/performance.md and docs/performance_models.md: lamina's speed over its peers, geometric means.
+"""Draws docs/pictures/speed.svg from the tables of docs/performance.md and docs/performance_models.md: lamina's speed over its
+peers, geometric means.
 
     draw_speed.py            writes the picture
     draw_speed.py --check    changes nothing; exits with 1 if the picture does not match the tables
