@@ -24,7 +24,7 @@ The last lines are geometric means and least ratios for each mode, of eager and 
 
 Needs the package lamina, torch, and transformers, timm, diffusers for their models. Models of missing packages are reported and
 skipped. --small uses sizes that show the graphs but not the speed. --large runs models of full depth (torch_large_models.py) in their
-modes. --table prints the files that --json wrote as a table of Markdown. --left prints the nodes left to PyTorch, and why.
+modes. --table prints the means and the rows of the files that --json wrote as tables of Markdown. --left prints the nodes left to PyTorch, and why.
 --only-times omits the errors and the graph breaks.
 
 --batches calls a model with ten batch sizes, 2 to 11, without marking dims as dynamic. It prints how often the model was traced

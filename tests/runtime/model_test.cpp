@@ -106,6 +106,10 @@ TEST(ExportedModel, WithRowsAlongAnAxis) {
     g.multi(OpKind::TopK, {x}, {{"axis", int64_t{1}}, {"k", int64_t{7}}, {"largest", true}}, {dtype, DataType::s64});
     g.op(OpKind::CumSum, {x}, {{"axis", int64_t{1}}, {"reverse", true}, {"exclusive", true}});
     g.op(OpKind::CumProd, {x}, {{"axis", int64_t{-1}}});
+    if (is_floating(dtype)) {
+      const auto states = g.op(OpKind::LinearRecurrence, {x, x}, {{"axis", int64_t{1}}}, dtype);
+      g.multi(OpKind::LinearRecurrenceBackward, {x, x, states}, {{"axis", int64_t{1}}, {"reverse", true}}, {dtype, dtype});
+    }
     ExportedGraph exported(g.finish());
     EXPECT_EQ(exported.difference({3, 1}), "") << name_of(dtype);
   }

@@ -24,7 +24,7 @@ class Written(NamedTuple):
 def keep_decomposed_norms(module: GraphModule) -> None:
     for node in list(module.graph.nodes):
         found = _norm_at(node) if _is(node, torch.rsqrt, "rsqrt") else None
-        if found is None or _writes_between(found):
+        if found is None or writes_between(found.steps[-1], found.made):
             continue
         with module.graph.inserting_before(found.made):
             whole = module.graph.call_function(torch.ops.lamina.rms_norm.default, (found.source, found.weight, 1, found.epsilon))
@@ -78,10 +78,9 @@ def _if_on_cpu(found: Written) -> Optional[Written]:
     return found if value.device.type == "cpu" and value.is_floating_point() else None
 
 
-def _writes_between(found: Written) -> bool:
-    """Whether an op writes in place between the norm's steps."""
-    node = found.steps[-1]
-    while node is not found.made:
+def writes_between(node: Node, last: Node) -> bool:
+    """Whether an op after `node`, up to `last`, writes in place."""
+    while node is not last:
         node = node.next
         name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "") if node.op == "call_function" else ""
         if (name.endswith("_") and not name.endswith("__")) or name in ("setitem", "iadd", "imul", "isub", "itruediv"):

@@ -92,6 +92,17 @@ def running(kind: str) -> Callable:
     return rule
 
 
+def linear_recurrence(l: Lowering, a: Args) -> Any:
+    dtype = dtype_of(a.value)
+    return l.op("LinearRecurrence", [l.parameter(a.factors, dtype), l.parameter(a.src, dtype)], axis=a.dim, reverse=a.reverse)
+
+
+def linear_recurrence_backward(l: Lowering, a: Args) -> list:
+    dtype = dtype_of(a.value[0])
+    inputs = [l.parameter(t, dtype) for t in (a.grad, a.factors, a.states)]
+    return list(l.op("LinearRecurrenceBackward", inputs, outputs=(True, True), axis=a.dim, reverse=a.reverse))
+
+
 def running_logarithm(l: Lowering, a: Args) -> Any:
     """logcumsumexp: m + log(sum(exp(x - m))) over the elements up to each place, whose largest one is m."""
     dtype, shape = result_type(a), list(a.value.shape) or [1]

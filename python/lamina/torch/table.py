@@ -165,6 +165,8 @@ TABLE = {
     "argmax.default": order.place_of_extreme(largest=True),
     "argmin.default": order.place_of_extreme(largest=False),
     "cumsum.default": order.running("CumSum"),
+    "lamina.linear_recurrence.default": order.linear_recurrence,
+    "lamina.linear_recurrence_backward.default": order.linear_recurrence_backward,
     "cumprod.default": order.running("CumProd"),
     "logcumsumexp.default": order.running_logarithm,
     "histc.default": order.histogram,

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from lamina.torch.decomposed_norms import keep_decomposed_norms
+from lamina.torch.written_recurrences import keep_recurrences
 
 # ---- RMSNorm, which torch decomposes on a CPU
 
@@ -58,9 +59,66 @@ def _backward(ctx: Any, grad: Tensor) -> tuple:
 rms_norm.register_autograd(_backward, setup_context=_keep)
 
 
+# ---- linear recurrences, which torch does not have
+
+@torch.library.custom_op("lamina::linear_recurrence", mutates_args=())
+def linear_recurrence(factors: Tensor, src: Tensor, dim: int, reverse: bool) -> Tensor:
+    state, states = torch.zeros_like(src.select(dim, 0)), torch.empty_like(src, memory_format=torch.contiguous_format)
+    for i in _in_order(src, dim, reverse):
+        state = factors.select(dim, i) * state + src.select(dim, i)
+        states.select(dim, i).copy_(state)
+    return states
+
+
+@linear_recurrence.register_fake
+def _(factors: Tensor, src: Tensor, dim: int, reverse: bool) -> Tensor:
+    return torch.empty_like(src, memory_format=torch.contiguous_format)
+
+
+@torch.library.custom_op("lamina::linear_recurrence_backward", mutates_args=())
+def linear_recurrence_backward(grad: Tensor, factors: Tensor, states: Tensor, dim: int, reverse: bool) -> tuple[Tensor, Tensor]:
+    diff_factors = torch.zeros_like(states, memory_format=torch.contiguous_format)
+    diff_src = torch.empty_like(states, memory_format=torch.contiguous_format)
+    order = list(_in_order(states, dim, reverse))
+    carried = torch.zeros_like(states.select(dim, 0))
+    for i, before in zip(reversed(order), [*reversed(order[:-1]), None]):
+        slope = grad.select(dim, i) + carried
+        diff_src.select(dim, i).copy_(slope)
+        if before is not None:
+            diff_factors.select(dim, i).copy_(slope * states.select(dim, before))
+        carried = factors.select(dim, i) * slope
+    return diff_factors, diff_src
+
+
+@linear_recurrence_backward.register_fake
+def _(grad: Tensor, factors: Tensor, states: Tensor, dim: int, reverse: bool) -> tuple[Tensor, Tensor]:
+    like = torch.empty_like(states, memory_format=torch.contiguous_format)
+    return like, torch.empty_like(like)
+
+
+def _in_order(states: Tensor, dim: int, reverse: bool) -> range:
+    count = states.shape[dim]
+    return range(count - 1, -1, -1) if reverse else range(count)
+
+
+def _keep_states(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    factors, _, ctx.dim, ctx.reverse = inputs
+    ctx.save_for_backward(factors, output)
+
+
+def _recurrence_backward(ctx: Any, grad: Tensor) -> tuple:
+    return (*linear_recurrence_backward(grad, *ctx.saved_tensors, ctx.dim, ctx.reverse), None, None)
+
+
+linear_recurrence.register_autograd(_recurrence_backward, setup_context=_keep_states)
+
+
+# ---- before AOTAutograd
+
 def keep_whole(module: GraphModule, example_inputs: Any = None) -> GraphModule:
-    """Replaces RMSNorm, torch's or a model's own, by the op above before AOTAutograd decomposes it."""
+    """Replaces RMSNorm, torch's or a model's own, and linear recurrences by the ops above before AOTAutograd decomposes them."""
     keep_decomposed_norms(module)
+    keep_recurrences(module)
     for node in list(module.graph.nodes):
         if node.op == "call_function" and node.target in (torch.rms_norm, F.rms_norm):
             _replace(module, node)

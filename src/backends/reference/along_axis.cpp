@@ -1,4 +1,4 @@
-// TopK, CumSum and CumProd.
+// TopK, CumSum, CumProd and linear recurrences.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -85,10 +85,51 @@ void running(const OpRun& run) {
   });
 }
 
+// Calls visit(place, place of the element before or -1) for the elements of each row in the order of the recurrence, or against
+// it.
+template <typename Visit>
+void for_each_state(const OpRun& run, const Dims& shape, bool against, const Visit& visit) {
+  const bool from_the_end = run.attribute<bool>("reverse") != against;
+  const Rows rows = rows_along_axis(run, shape);
+  const int64_t before = run.attribute<bool>("reverse") ? 1 : -1;
+  for (int64_t row = 0; row < rows.count; ++row) {
+    for (int64_t k = 0; k < rows.size; ++k) {
+      const int64_t i = from_the_end ? rows.size - 1 - k : k, j = i + before;
+      visit(rows.at(row, i), j >= 0 && j < rows.size ? rows.at(row, j) : int64_t{-1}, k == 0);
+    }
+  }
+}
+
+void linear_recurrence(const OpRun& run) {
+  const Tensor &factors = run.in("factors"), &src = run.in("src");
+  Tensor& dst = run.out("dst");
+  double state = 0;
+  for_each_state(run, src.shape, false, [&](int64_t at, int64_t, bool is_first) {
+    state = factors[at] * (is_first ? 0 : state) + src[at];
+    dst[at] = state;
+  });
+}
+
+void linear_recurrence_backward(const OpRun& run) {
+  const Tensor &diff_dst = run.in("diff_dst"), &factors = run.in("factors"), &dst = run.in("dst");
+  Tensor &diff_factors = run.out("diff_factors"), &diff_src = run.out("diff_src");
+  double carried = 0;
+  for_each_state(run, dst.shape, true, [&](int64_t at, int64_t before, bool is_first) {
+    const double gradient = diff_dst[at] + (is_first ? 0 : carried);
+    diff_factors[at] = gradient * (before < 0 ? 0 : dst[before]);
+    diff_src[at] = gradient;
+    carried = factors[at] * gradient;
+  });
+}
+
 }  // namespace
 
 Evaluators along_axis_evaluators() {
-  return {{OpKind::TopK, top_k}, {OpKind::CumSum, running<std::plus<>, 0>}, {OpKind::CumProd, running<std::multiplies<>, 1>}};
+  return {{OpKind::TopK, top_k},
+          {OpKind::CumSum, running<std::plus<>, 0>},
+          {OpKind::CumProd, running<std::multiplies<>, 1>},
+          {OpKind::LinearRecurrence, linear_recurrence},
+          {OpKind::LinearRecurrenceBackward, linear_recurrence_backward}};
 }
 
 }  // namespace lamina::reference

@@ -1,4 +1,5 @@
-// Ops along one axis whose elements depend on all elements of their row: TopK, which also sorts, CumSum and CumProd.
+// Ops along one axis whose elements depend on all elements of their row: TopK, which also sorts, CumSum, CumProd and linear
+// recurrences.
 #include <string>
 #include <utility>
 
@@ -43,6 +44,25 @@ OpSchema running(OpKind kind, std::string formula, std::string source, PortSpec 
           .error = 1e-6};
 }
 
+void check_factors(const OpView& view) {
+  require_same_shape(view, "src", "factors");
+  check_axis(view);
+}
+
+void check_states(const OpView& view) {
+  require_same_shape(view, "factors", "dst");
+  require_same_shape(view, "diff_dst", "dst");
+  if (const Dims* dst = known_shape(view, "dst")) normalized_axis(view, "axis", static_cast<int>(dst->size()));
+}
+
+const char* const kRecurrences =
+    "E. Martin, C. Cundy: Parallelizing Linear Recurrent Neural Nets Over Sequence Length, 2018; the states of a selective "
+    "state-space model in A. Gu, T. Dao: Mamba, 2023, equation 2a";
+
+std::vector<AttributeSpec> along_recurrence() {
+  return {parts::axis(-1), flag("reverse", false, "true: from the last element to the first")};
+}
+
 }  // namespace
 }  // namespace lamina
 
@@ -85,4 +105,39 @@ LAMINA_SCHEMA(CumProd) {
                  "dst[.., i, ..] = src[.., 0, ..] * ... * src[.., i, ..] along axis, multiplied in this order in f64; integers "
                  "wrap around",
                  "ONNX CumProd-26", within(suits(0.9, 1.1), port("src", "T", "rank 1 or more")));
+}
+
+LAMINA_SCHEMA(LinearRecurrence) {
+  return {.kind = OpKind::LinearRecurrence,
+          .op_class = OpClass::library,
+          .formula =
+              "dst[.., i, ..] = factors[.., i, ..] * dst[.., i - 1, ..] + src[.., i, ..] along axis, where the state before "
+              "the first element is 0. States of f64 are in f64, others in f32; the product is rounded before the addition",
+          .source = kRecurrences,
+          .inputs = {within(suits(-1, 1), port("factors", "T", "shape of src")), port("src", "T", "rank 1 or more")},
+          .outputs = {port("dst", "T", "shape of src")},
+          .attributes = along_recurrence(),
+          .types = {{"T", floats_and_f64()}},
+          .check = check_factors,
+          .infer_shapes = like_src,
+          .error = 4e-6};
+}
+
+LAMINA_SCHEMA(LinearRecurrenceBackward) {
+  return {
+      .kind = OpKind::LinearRecurrenceBackward,
+      .op_class = OpClass::library,
+      .formula =
+          "diff_src[.., i, ..] = diff_dst[.., i, ..] + factors[.., i + 1, ..] * diff_src[.., i + 1, ..] and "
+          "diff_factors[.., i, ..] = diff_src[.., i, ..] * dst[.., i - 1, ..] along axis; elements outside of the row are 0. "
+          "Types and rounding as in LinearRecurrence",
+      .source = kRecurrences,
+      .inputs = {port("diff_dst", "T", "shape of dst"), within(suits(-1, 1), port("factors", "T", "shape of dst")),
+                 port("dst", "T", "the forward output")},
+      .outputs = {port("diff_factors", "T", "shape of dst"), port("diff_src", "T", "shape of dst")},
+      .attributes = along_recurrence(),
+      .types = {{"T", floats_and_f64()}},
+      .check = check_states,
+      .infer_shapes = [](const OpView& view) { return outputs_like(view, "dst", {"diff_factors", "diff_src"}); },
+      .error = 4e-6};
 }

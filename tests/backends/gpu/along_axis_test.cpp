@@ -1,4 +1,5 @@
-// CumSum, CumProd and TopK by generated programs, on the available OpenCL device (PoCL suffices): the bits of the CPU.
+// CumSum, CumProd, linear recurrences and TopK by generated programs, on the available OpenCL device (PoCL suffices): the bits
+// of the CPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -114,6 +115,39 @@ TEST(GpuCumSum, IsAPartOfAPartition) {
   const Graph graph = g.finish();
   EXPECT_EQ(partition_graph(graph, PartitionPolicy::fusion, *gpu).size(), 1U);
   expect_bits_of_the_cpu(*gpu, graph, data);
+}
+
+struct RecurrenceCase {
+  DataType dtype = f32;
+  Dims shape{5, 40};
+  int64_t axis = -1;
+  bool reverse = false;
+};
+
+void expect_recurrence(const Backend& gpu, const RecurrenceCase& c) {
+  SCOPED_TRACE(join(name_of(c.dtype), describe(c.shape), " axis ", c.axis, c.reverse ? " reverse" : ""));
+  const Attributes attributes{{"axis", c.axis}, {"reverse", c.reverse}};
+  GraphBuilder forward;
+  const uint64_t src = forward.input(c.dtype, c.shape);
+  const uint64_t factors = forward.op(OpKind::Tanh, {src}, {}, c.dtype);
+  forward.op(OpKind::LinearRecurrence, {factors, src}, attributes, c.dtype);
+  const Buffer data = random_values(forward.tensor(src));
+  expect_bits_of_the_cpu(gpu, forward.finish(), data);
+  GraphBuilder backward;
+  const uint64_t states = backward.input(c.dtype, c.shape);
+  backward.multi(OpKind::LinearRecurrenceBackward,
+                 {backward.op(OpKind::Abs, {states}, {}, c.dtype), backward.op(OpKind::Tanh, {states}, {}, c.dtype), states},
+                 attributes, {c.dtype, c.dtype});
+  expect_bits_of_the_cpu(gpu, backward.finish(), data);
+}
+
+TEST(GpuLinearRecurrence, HasTheBitsOfTheCpu) {
+  LAMINA_GPU_OR_SKIP(gpu);
+  for (const DataType dtype : {f32, DataType::bf16, DataType::f16, DataType::f64})
+    for (const bool reverse : {true, false}) expect_recurrence(*gpu, {.dtype = dtype, .reverse = reverse});
+  for (const int64_t axis : {0, 1, 2}) expect_recurrence(*gpu, {.shape = {6, 9, 37}, .axis = axis});
+  expect_recurrence(*gpu, {.shape = {0, 3}});
+  expect_recurrence(*gpu, {.shape = {3, 0}});
 }
 
 struct Case {

@@ -92,6 +92,8 @@ void expect_golden(const std::string& name, const gpu::LibraryOp& op, const Grap
 }
 
 TEST(GoldenSource, AlongAnAxis) {
+  expect_golden("recurrence_bf16", gpu::recurrence_op(), recurrence_graph(DataType::bf16, {4, 5, 6}, false));
+  expect_golden("recurrence_backward_f32", gpu::recurrence_op(), recurrence_graph(DataType::f32, {4, 5, 6}, true));
   expect_golden("cum_sum_bf16_exclusive", gpu::running_op(), cum_sum_graph(DataType::bf16, {4, 5, 6}, true, false));
   expect_golden("top_k_f32", gpu::top_k_op(), top_k_graph(DataType::f32, {4, 64}, true));
 }

@@ -32,6 +32,17 @@ inline Graph cum_sum_graph(DataType dtype, const Dims& shape, bool exclusive, bo
   return g.finish();
 }
 
+inline Graph recurrence_graph(DataType dtype, const Dims& shape, bool is_backward) {
+  GraphBuilder g;
+  const Attributes attributes{{"axis", int64_t{1}}};
+  const auto x = g.input(dtype, shape), y = g.input(dtype, shape);
+  if (is_backward)
+    g.multi(OpKind::LinearRecurrenceBackward, {x, y, g.input(dtype, shape)}, attributes, {dtype, dtype});
+  else
+    g.op(OpKind::LinearRecurrence, {x, y}, attributes, dtype);
+  return g.finish();
+}
+
 inline Graph top_k_graph(DataType dtype, const Dims& shape, bool largest) {
   GraphBuilder g;
   g.multi(OpKind::TopK, {g.input(dtype, shape)}, {{"k", int64_t{2}}, {"largest", largest}}, {dtype, DataType::s64});

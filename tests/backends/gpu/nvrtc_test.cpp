@@ -320,6 +320,11 @@ TEST(Nvrtc, CompilesProgramsAlongAnAxisForEveryType) {
       const KernelSource sums =
           running_op().program(library_step_of(cum_sum_graph(dtype, {4, 5, 6}, is, !is)), {}, languages::cuda).source;
       EXPECT_NO_THROW(cuda::compile(*nvrtc, sums.symbol, sums.text, 90)) << sums.symbol;
+      const KernelSource recurrence =
+          is_floating(dtype)
+              ? recurrence_op().program(library_step_of(recurrence_graph(dtype, {4, 5, 6}, is)), {}, languages::cuda).source
+              : sums;
+      EXPECT_NO_THROW(cuda::compile(*nvrtc, recurrence.symbol, recurrence.text, 90)) << recurrence.symbol;
       const KernelSource order =
           top_k_op().program(library_step_of(top_k_graph(dtype, {4, 64}, is)), {}, languages::cuda).source;
       EXPECT_NO_THROW(cuda::compile(*nvrtc, order.symbol, order.text, 90)) << order.symbol;

@@ -1,4 +1,4 @@
-// TopK, CumSum and GroupedMatMul.
+// TopK, CumSum, linear recurrences and GroupedMatMul.
 #include <limits>
 
 #include "backends/reference/op_case.h"
@@ -52,6 +52,25 @@ TEST(ReferenceCumProd, MultipliesFromTheBeginning) {
   EXPECT_THAT(op.attr("exclusive", true).result(), ElementsAre(1, 1, 2, 1, 4, -20));
   EXPECT_THAT(op.attr("reverse", true).result(), ElementsAre(6, 3, 1, -30, 6, 1));
   EXPECT_THAT(op.attr("exclusive", false).attr("axis", 0).result(), ElementsAre(4, -10, 18, 4, -5, 6));
+}
+
+TEST(ReferenceLinearRecurrence, MultipliesTheStateAndAdds) {
+  OpCase op(OpKind::LinearRecurrence);
+  op.input({2, 3}, {7, 2, -1, 5, 0.5, 3}).input({2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_THAT(op.result(), ElementsAre(1, 4, -1, 4, 7, 27));
+  EXPECT_THAT(op.attr("reverse", true).result(), ElementsAre(57, 8, 3, 44, 8, 6));
+  EXPECT_THAT(op.attr("reverse", false).attr("axis", 0).result(), ElementsAre(1, 2, 3, 9, 6, 15));
+}
+
+// Loss: the sum of diff_dst * dst.
+TEST(ReferenceLinearRecurrenceBackward, IsTheGradient) {
+  OpCase op(OpKind::LinearRecurrenceBackward);
+  op.input({3}, {1, 10, 100}).input({3}, {7, 2, -1}).input({3}, {1, 4, -1}).outputs({f64, f64});
+  EXPECT_THAT(op.result(0), ElementsAre(0, -90, 400));
+  EXPECT_THAT(op.result(1), ElementsAre(-179, -90, 100));
+  op.attr("reverse", true);
+  EXPECT_THAT(op.result(0), ElementsAre(1 * 4, 17 * -1, 0));
+  EXPECT_THAT(op.result(1), ElementsAre(1, 17, 134));
 }
 
 TEST(ReferenceCumProd, IntegersWrapAround) {

@@ -1,4 +1,4 @@
-// TopK, CumSum, CumProd and GroupedMatMul: shapes, attributes and errors.
+// TopK, CumSum, CumProd, linear recurrences and GroupedMatMul: shapes, attributes and errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,6 +45,34 @@ TEST(CumSumSchema, HasTheShapeOfSrc) {
               HasSubstr("attribute axis is 2, allowed is -2..1"));
   EXPECT_THAT(error_of(an_op(OpKind::CumSum).input("src", DataType::u8, Dims{3}).output("dst", DataType::u8)),
               HasSubstr("input src is u8"));
+}
+
+TEST(LinearRecurrenceSchema, HasTheShapeOfSrc) {
+  const auto recurrence = [](Dims factors, int axis, DataType dtype) {
+    return an_op(OpKind::LinearRecurrence)
+        .attr("axis", axis)
+        .input("factors", dtype, std::move(factors))
+        .input("src", dtype, Dims{3, 4})
+        .output("dst", dtype);
+  };
+  EXPECT_EQ(shapes_of(recurrence({3, 4}, 0, bf16)).at("dst"), (Dims{3, 4}));
+  EXPECT_THAT(error_of(recurrence({3, 4}, 2, f32)), HasSubstr("attribute axis is 2, allowed is -2..1"));
+  EXPECT_THAT(error_of(recurrence({4}, 0, f32)), HasSubstr("factors"));
+  EXPECT_THAT(error_of(recurrence({3, 4}, 0, s32)), HasSubstr("input factors is s32"));
+}
+
+TEST(LinearRecurrenceBackwardSchema, HasTwoGradientsOfTheShapeOfDst) {
+  const auto backward = [](Dims diff_dst) {
+    return an_op(OpKind::LinearRecurrenceBackward)
+        .input("diff_dst", f64, std::move(diff_dst))
+        .input("factors", f64, Dims{3, 4})
+        .input("dst", f64, Dims{3, 4})
+        .output("diff_factors", f64)
+        .output("diff_src", f64);
+  };
+  EXPECT_EQ(shapes_of(backward({3, 4})).at("diff_factors"), (Dims{3, 4}));
+  EXPECT_EQ(shapes_of(backward({3, 4})).at("diff_src"), (Dims{3, 4}));
+  EXPECT_THAT(error_of(backward({4, 3})), HasSubstr("diff_dst"));
 }
 
 OpBuilder grouped(Dims src, Dims weights, Dims offsets, bool transpose_b = false, DataType dtype = f32, DataType dst = f32) {

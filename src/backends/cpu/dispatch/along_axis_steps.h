@@ -1,4 +1,4 @@
-// TopK, CumSum and CumProd as steps, by lamina's own loops.
+// TopK, CumSum, CumProd and linear recurrences as steps, by lamina's own loops.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,11 @@ namespace lamina::cpu {
 
 std::unique_ptr<const Primitive> top_k_step(TopKProgram program);
 std::unique_ptr<const Primitive> running_step(RunningProgram program);
+std::unique_ptr<const Primitive> recurrence_step(RecurrenceProgram program);
 
 // Of steps with this number of args.
 std::unique_ptr<const Primitive> read_top_k(ProgramReader& from, size_t args);
 std::unique_ptr<const Primitive> read_running(ProgramReader& from, size_t args);
+std::unique_ptr<const Primitive> read_recurrence(ProgramReader& from, size_t args);
 
 }  // namespace lamina::cpu

@@ -196,6 +196,12 @@ void check(const RunningProgram& program) {
           "the type of a running sum or product");
 }
 
+void check(const RecurrenceProgram& program) {
+  check_rows(program.rows, program.is_backward ? 5 : 3, program.extent);
+  require(is_floating(program.dtype) && has_elements_of_numbers(program.dtype) && is_in(program.threads, 1, kMostOfTile),
+          "the type of a recurrence");
+}
+
 void check(const ConvolutionProgram& program, size_t args) {
   check_window(program.axes, {program.outer_terms, program.inner_terms});
   for (const size_t arg : {program.left, program.right, program.dst, program.bias.value_or(0)})

@@ -24,6 +24,7 @@ void check(const TileProgram& program, size_t args, size_t constants);
 void check(const ProductProgram& program);
 void check(const TopKProgram& program);
 void check(const RunningProgram& program);
+void check(const RecurrenceProgram& program);
 void check(const WindowRowsProgram& program);
 void check(const kernel::QuantizedMatrix& matrix, const QuantizedPanel& panel);
 void check(const ConvolutionProgram& program, size_t args);

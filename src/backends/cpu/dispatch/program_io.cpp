@@ -175,6 +175,7 @@ ProgramRunner::Runner read_runner(ProgramReader& from, size_t args, size_t const
     case StepKind::dequantized: return DequantizedStep::read(from, args);
     case StepKind::top_k: return read_top_k(from, args);
     case StepKind::running: return read_running(from, args);
+    case StepKind::recurrence: return read_recurrence(from, args);
     case StepKind::convolution: return ConvolutionStep::read(from, args);
     case StepKind::windows: return read_windows(from, args);
     case StepKind::grouped: return GroupedStep::read(from, args);

@@ -19,9 +19,10 @@ enum class StepKind {
   grouped_sums,
   empty_sums,
   nothing,
-  lines
+  lines,
+  recurrence
 };
 template <>
-inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::lines);
+inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::recurrence);
 
 }  // namespace lamina::cpu

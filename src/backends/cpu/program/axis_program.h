@@ -1,4 +1,4 @@
-// TopK, CumSum and CumProd as data.
+// TopK, CumSum, CumProd and linear recurrences as data.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,20 @@ struct RunningProgram {
   static void for_each_field(Self& self, const Visit& visit) {
     visit(self.combine), visit(self.dtype), visit(self.extent), visit(self.exclusive), visit(self.reverse), visit(self.rows);
     visit(self.threads);
+  }
+};
+
+struct RecurrenceProgram {
+  bool is_backward = false;
+  DataType dtype = DataType::f32;
+  int64_t extent = 0;
+  bool reverse = false;
+  AxisRowsProgram rows = {};  // of the inputs and the outputs
+  int threads = 1;
+
+  template <typename Self, typename Visit>
+  static void for_each_field(Self& self, const Visit& visit) {
+    visit(self.is_backward), visit(self.dtype), visit(self.extent), visit(self.reverse), visit(self.rows), visit(self.threads);
   }
 };
 

@@ -1,5 +1,5 @@
-// TopK, CumSum and CumProd on the CPU: every type, axis and layout against the reference, with the same bits for any number of
-// threads.
+// TopK, CumSum, CumProd and linear recurrences on the CPU: every type, axis and layout against the reference, with the same
+// bits for any number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -107,6 +107,44 @@ TEST(CumSumStep, AddsAlongAnyAxisOfAnyLayout) {
     expect_running({.shape = {6, 9, 5}, .axis = axis, .reverse = true, .strides = {1, 40, 7}});
   }
   expect_running({.shape = {5000, 8}});
+}
+
+struct RecurrenceCase {
+  DataType dtype = f32;
+  Dims shape{5, 40};
+  int64_t axis = -1;
+  bool reverse = false;
+  Dims strides = {};
+};
+
+void expect_recurrence(const RecurrenceCase& c) {
+  SCOPED_TRACE(join(name_of(c.dtype), describe(c.shape), " axis ", c.axis, c.reverse ? " reverse" : ""));
+  const Attributes attributes{{"axis", c.axis}, {"reverse", c.reverse}};
+  GraphBuilder forward;
+  forward.op(OpKind::LinearRecurrence, {forward.input(c.dtype, c.shape, c.strides), forward.input(c.dtype, c.shape)},
+             attributes, c.dtype);
+  expect_library_matches_reference(forward.finish(), 1e-5);
+  GraphBuilder backward;
+  const uint64_t diff_dst = backward.input(c.dtype, c.shape), factors = backward.input(c.dtype, c.shape, c.strides);
+  backward.multi(OpKind::LinearRecurrenceBackward, {diff_dst, factors, backward.input(c.dtype, c.shape)}, attributes,
+                 {c.dtype, c.dtype});
+  expect_library_matches_reference(backward.finish(), 1e-5);
+}
+
+TEST(LinearRecurrenceStep, TakesEveryTypeOfFloats) {
+  for (const DataType dtype : {f32, DataType::bf16, DataType::f16, DataType::f64})
+    for (const bool reverse : {true, false}) expect_recurrence({.dtype = dtype, .reverse = reverse});
+}
+
+TEST(LinearRecurrenceStep, GoesAlongAnyAxisOfAnyLayout) {
+  for (const int64_t axis : {0, 1, 2}) {
+    expect_recurrence({.shape = {6, 9, 37}, .axis = axis});
+    expect_recurrence({.shape = {6, 9, 37}, .axis = axis, .reverse = true, .strides = {1, 400, 7}});
+  }
+  expect_recurrence({.shape = {9}});
+  expect_recurrence({.shape = {40, 3000}, .axis = 0});
+  expect_recurrence({.shape = {0, 3}});
+  expect_recurrence({.shape = {3, 0}});
 }
 
 }  // namespace

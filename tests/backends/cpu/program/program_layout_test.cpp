@@ -28,16 +28,17 @@ std::string layout(const char* name) {
 TEST(ProgramLayout, IsThatOfItsVersion) {
   const std::string programs =
       join(layout<cpu::AxisRowsProgram>("AxisRowsProgram"), layout<cpu::TopKProgram>("TopKProgram"),
-           layout<cpu::RunningProgram>("RunningProgram"), layout<cpu::GroupedProgram>("GroupedProgram"),
-           layout<cpu::GroupedSumsProgram>("GroupedSumsProgram"), layout<cpu::KernelProgram>("KernelProgram"),
-           layout<cpu::ProductProgram>("ProductProgram"), layout<cpu::TileProgram>("TileProgram"),
-           layout<cpu::WindowRowsProgram>("WindowRowsProgram"), layout<cpu::ConvolutionProgram>("ConvolutionProgram"),
-           layout<cpu::LineProgram>("LineProgram"), "ProductStrides ", sizeof(cpu::ProductStrides), "\nLineStrides ",
-           sizeof(cpu::LineStrides), "\n");
+           layout<cpu::RunningProgram>("RunningProgram"), layout<cpu::RecurrenceProgram>("RecurrenceProgram"),
+           layout<cpu::GroupedProgram>("GroupedProgram"), layout<cpu::GroupedSumsProgram>("GroupedSumsProgram"),
+           layout<cpu::KernelProgram>("KernelProgram"), layout<cpu::ProductProgram>("ProductProgram"),
+           layout<cpu::TileProgram>("TileProgram"), layout<cpu::WindowRowsProgram>("WindowRowsProgram"),
+           layout<cpu::ConvolutionProgram>("ConvolutionProgram"), layout<cpu::LineProgram>("LineProgram"), "ProductStrides ",
+           sizeof(cpu::ProductStrides), "\nLineStrides ", sizeof(cpu::LineStrides), "\n");
   EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 5
 AxisRowsProgram 2
 TopKProgram 9
 RunningProgram 8
+RecurrenceProgram 7
 GroupedProgram 7
 GroupedSumsProgram 10
 KernelProgram 24

@@ -1,4 +1,4 @@
-// TopK, CumSum and CumProd, by lamina's own loops.
+// TopK, CumSum, CumProd and linear recurrences, by lamina's own loops.
 #pragma once
 
 #include <memory>
@@ -10,5 +10,6 @@ namespace lamina::cpu {
 std::unique_ptr<const Primitive> compile_top_k(const kernel::LibraryStep& step, const PrimitiveUse& use);
 std::unique_ptr<const Primitive> compile_cum_sum(const kernel::LibraryStep& step, const PrimitiveUse& use);
 std::unique_ptr<const Primitive> compile_cum_prod(const kernel::LibraryStep& step, const PrimitiveUse& use);
+std::unique_ptr<const Primitive> compile_recurrence(const kernel::LibraryStep& step, const PrimitiveUse& use);
 
 }  // namespace lamina::cpu

@@ -1,4 +1,4 @@
-// TopK, CumSum and CumProd as data, from their ops.
+// TopK, CumSum, CumProd and linear recurrences as data, from their ops.
 #include <utility>
 #include <vector>
 
@@ -62,6 +62,18 @@ std::unique_ptr<const Primitive> compile_cum_sum(const kernel::LibraryStep& step
 
 std::unique_ptr<const Primitive> compile_cum_prod(const kernel::LibraryStep& step, const PrimitiveUse& use) {
   return compile_running(step, use, RunningProgram::Combine::product);
+}
+
+std::unique_ptr<const Primitive> compile_recurrence(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  std::vector<const LogicalTensor*> tensors;
+  for (const LogicalTensor& input : step.inputs) tensors.push_back(&input);
+  for (const LogicalTensor& output : step.outputs) tensors.push_back(&output);
+  return recurrence_step({.is_backward = step.op.kind == OpKind::LinearRecurrenceBackward,
+                          .dtype = step.inputs[0].dtype,
+                          .extent = extent_of(step),
+                          .reverse = step.op.attribute<bool>("reverse"),
+                          .rows = rows_of(tensors, axis_of(step)),
+                          .threads = use.threads});
 }
 
 }  // namespace lamina::cpu
