@@ -128,8 +128,8 @@ LAMINA_SCHEMA(LinearRecurrenceBackward) {
       .kind = OpKind::LinearRecurrenceBackward,
       .op_class = OpClass::library,
       .formula =
-          "diff_src[.., i, ..] = diff_dst[.., i, ..] + factors[.., i + 1, ..] * diff_src[.., i + 1, ..] and "
-          "diff_factors[.., i, ..] = diff_src[.., i, ..] * dst[.., i - 1, ..] along axis; elements outside of the row are 0. "
+          "diff_src[.., i, ..] = diff_dst[.., i, ..] + factors[.., i + 1, ..] * diff_src[.., i + 1, ..]; "
+          "diff_factors[.., i, ..] = diff_src[.., i, ..] * dst[.., i - 1, ..]; along axis, elements outside of a row are 0. "
           "Types and rounding as in LinearRecurrence",
       .source = kRecurrences,
       .inputs = {port("diff_dst", "T", "shape of dst"), within(suits(-1, 1), port("factors", "T", "shape of dst")),

@@ -1,8 +1,9 @@
 // TopK, CumSum, linear recurrences and GroupedMatMul.
 #include <limits>
 
-#include "backends/reference/op_case.h"
+#include "backends/reference/gradient_check.h"
 #include "support/index_error.h"
+#include "support/random_tensor.h"
 
 namespace lamina::testing {
 namespace {
@@ -71,6 +72,20 @@ TEST(ReferenceLinearRecurrenceBackward, IsTheGradient) {
   op.attr("reverse", true);
   EXPECT_THAT(op.result(0), ElementsAre(1 * 4, 17 * -1, 0));
   EXPECT_THAT(op.result(1), ElementsAre(1, 17, 134));
+}
+
+TEST(ReferenceLinearRecurrenceBackward, AgreesWithFiniteDifferences) {
+  RandomTensor random(5);
+  const Dims shape{2, 4, 3};
+  const Numbers factors = random.uniform(24, -1, 1), src = random.uniform(24, -1, 1), dy = random.uniform(24, -1, 1);
+  for (const int axis : {0, 1, -1})
+    for (const bool reverse : {false, true}) {
+      OpCase forward(OpKind::LinearRecurrence), backward(OpKind::LinearRecurrenceBackward);
+      forward.input(shape, factors).input(shape, src).attr("axis", axis).attr("reverse", reverse);
+      backward.input(shape, dy).input(shape, factors).input(shape, forward.result()).outputs({f64, f64});
+      backward.attr("axis", axis).attr("reverse", reverse);
+      for (const size_t input : {0, 1}) expect_close(backward.result(input), gradient_by_differences(forward, input, dy), 1e-8);
+    }
 }
 
 TEST(ReferenceCumProd, IntegersWrapAround) {
