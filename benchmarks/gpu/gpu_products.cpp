@@ -8,15 +8,15 @@
 //     --part I/N  every N-th row from row I on. Several processes compile in parallel for LAMINA_CACHE_DIR, before one measures
 //
 // A row of the table, in Markdown: the time of a call in each tile, in us; that of the chosen tile is marked by *. Products
-// whose sums are divided among work-groups have a row per length of a segment, the chosen one marked by *, with the time of the
-// second function alone; the tiles' times include it.
+// whose sums are divided among work-groups have a row per length of a segment, the chosen one marked by *. Factors that may be
+// copied with their channels last have a row with copies and one without. The other functions of a program have their times
+// alone in addition; the tiles' times include them.
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -24,8 +24,8 @@
 #include "backends/gpu/devices/devices.h"
 #include "backends/gpu/emit/emit_convolution.h"
 #include "backends/gpu/emit/emit_matmul.h"
+#include "backends/gpu/generated_library.h"
 #include "backends/gpu/schedule/tuning.h"
-#include "backends/gpu/step_runner.h"
 #include "interface/data_type.h"
 #include "interface/status.h"
 #include "support/convolution_graphs.h"
@@ -79,15 +79,25 @@ class Bench {
       views.push_back(random(tensor->dtype, of_port.byte_size() / bytes_of(tensor->dtype, 1)));
     }
     const gpu::ConvolutionForm chosen = choose_form(c, device_.limits(), device_.language());
+    const auto row = [&](const gpu::ConvolutionForm& form) {
+      std::printf("| %s %s%s%s | %lldx%lldx%lld, %s%s%s |", std::string(name_of(of.dtype)).c_str(),
+                  std::string(name_of(of.kind)).c_str(), of.channels_last ? " NXC" : " NCX", of.taps_first ? "" : " OIX",
+                  static_cast<long long>(c.row_count()), static_cast<long long>(c.columns.extent),
+                  static_cast<long long>(c.term_count()), kernel::print(c).c_str(),
+                  in_words(form.segment_terms, form.segment_terms == chosen.segment_terms).c_str(),
+                  in_words(form.copies, form.copies == chosen.copies).c_str());
+      cells(c, form, chosen, views);
+    };
     for (const int64_t segment : segments(chosen.segment_terms, c.term_count())) {
       gpu::ConvolutionForm in_segments = chosen;
       in_segments.segment_terms = segment;
-      std::printf("| %s %s%s | %lldx%lldx%lld, %s%s |", std::string(name_of(of.dtype)).c_str(),
-                  std::string(name_of(of.kind)).c_str(), of.channels_last ? " NXC" : " NCX",
-                  static_cast<long long>(c.row_count()), static_cast<long long>(c.columns.extent),
-                  static_cast<long long>(c.term_count()), kernel::print(c).c_str(),
-                  in_words(segment, segment == chosen.segment_terms).c_str());
-      cells(c, in_segments, chosen, views);
+      row(in_segments);
+    }
+    const gpu::FactorCopies possible = chosen.matrix_tile ? gpu::copies_that_make_chunks(c) : gpu::FactorCopies{};
+    for (const gpu::FactorCopies& copies : {gpu::FactorCopies{}, possible}) {
+      gpu::ConvolutionForm other = chosen;
+      other.copies = copies;
+      if (copies != chosen.copies) row(other);
     }
     release();
   }
@@ -103,6 +113,11 @@ class Bench {
   static std::string in_words(int64_t segment, bool is_chosen) {
     return segment == 0 ? "" : join(", segments of ", segment, is_chosen ? "*" : "");
   }
+  static std::string in_words(const gpu::FactorCopies& copies, bool is_chosen) {
+    if (copies == gpu::FactorCopies{}) return "";
+    return join(", copies of ", copies.left ? "left" : "", copies.left && copies.right ? " and " : "",
+                copies.right ? "right" : "", is_chosen ? "*" : "");
+  }
   static gpu::KernelSource source_of(const kernel::MatmulStack&, const gpu::MatmulForm& form, const gpu::Language& l) {
     return emit_matmul(form, l);
   }
@@ -112,22 +127,24 @@ class Bench {
 
   template <typename Product, typename Form>
   void cells(const Product& product, const Form& in_segments, const Form& chosen, std::vector<gpu::BufferView> views) {
-    const std::optional<gpu::Joining> joining = joining_of(product, in_segments);
-    if (joining) views.push_back(memory(joining->scratch_bytes));
+    const size_t scratch_bytes = scratch_bytes_of(product, in_segments);
+    if (scratch_bytes != 0) views.push_back(memory(scratch_bytes));
     bool is_first = true;
     for (const Form& form : forms(in_segments)) {
-      int64_t groups = 1;
-      for (const int64_t factor : groups_of(product, form)) groups *= factor;
-      const auto module = device_.load(source_of(product, form, device_.language())).module;
+      const gpu::KernelSource source = source_of(product, form, device_.language());
+      const auto module = device_.load(source).module;
       const std::vector<int64_t> words = words_of(product, form);
-      const auto join = [&](void* stream) {
-        module->launch(stream, 1, gpu::groups_for(joining->items, joining->group_size), joining->group_size, views, words);
+      const std::vector<gpu::Launch> launches = launches_of(product, form);
+      const auto launch = [&](void* stream, size_t f) {
+        module->launch(stream, f, gpu::group_count(launches[f]), launches[f].group_size, views, words);
       };
-      if (joining && is_first) std::printf(" joining %.1f |", 1e3 * milliseconds(join));
+      for (size_t f = 0; is_first && f < launches.size(); ++f)
+        if (source.symbols[f] != source.symbol)
+          std::printf(" %s %.1f |", source.symbols[f].substr(source.symbol.size() + 1).c_str(),
+                      1e3 * milliseconds([&](void* stream) { launch(stream, f); }));
       is_first = false;
       const double time = milliseconds([&](void* stream) {
-        module->launch(stream, 0, groups, form.group_size(), views, words);
-        if (joining) join(stream);
+        for (size_t f = 0; f < launches.size(); ++f) launch(stream, f);
       });
       const bool is_chosen = form.matrix_tile == chosen.matrix_tile && form.tile == chosen.tile;
       std::printf(" %dx%d/%d%s %.1f%s |", form.rows(), form.columns(), form.group_size(), more_of(form).c_str(), 1e3 * time,
@@ -238,14 +255,16 @@ std::vector<std::function<void(Bench&)>> rows_of_table(bool smoke) {
                                      : std::vector<std::array<int64_t, 3>>{
                                            {768, 768, 16384}, {256, 256, 65536}, {3072, 768, 32768}, {16384, 64, 16384}})
     rows.emplace_back([=](Bench& bench) { bench.product(DataType::bf16, m, n, k, true); });
-  const auto add = [&](ConvolutionCase c, OpKind kind, bool channels_last) {
-    c.kind = kind, c.channels_last = channels_last;
+  const auto add = [&](ConvolutionCase c, OpKind kind, bool channels_last, bool taps_first = true) {
+    c.kind = kind, c.channels_last = channels_last, c.taps_first = taps_first;
     rows.emplace_back([=](Bench& bench) { bench.convolution(c); });
   };
   for (const ConvolutionCase& c : convolutions(smoke)) {
     add(c, OpKind::Convolution, true);
     add(c, OpKind::Convolution, false);
+    add(c, OpKind::Convolution, false, false);
     add(c, OpKind::ConvolutionBackwardData, true);
+    add(c, OpKind::ConvolutionBackwardData, false);
     add(c, OpKind::ConvolutionBackwardWeights, true);
     add(c, OpKind::ConvolutionBackwardWeights, false);
   }

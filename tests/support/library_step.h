@@ -6,13 +6,13 @@
 
 namespace lamina::testing {
 
-// The only op of a graph, as a library step on dense tensors.
+// The only op of a graph, as a library step. Tensors without strides are dense.
 inline kernel::LibraryStep library_step_of(const Graph& graph) {
   kernel::LibraryStep step;
   step.op = graph.ops().front();
   const auto dense = [&](ValueIndex value) {
     LogicalTensor tensor = value == kNoValue ? LogicalTensor{} : graph.tensor(value);
-    if (value != kNoValue) tensor.strides = dense_strides(*tensor.shape);
+    if (value != kNoValue && tensor.strides.empty()) tensor.strides = dense_strides(*tensor.shape);
     return tensor;
   };
   for (const ValueIndex value : step.op.inputs) step.inputs.push_back(dense(value));

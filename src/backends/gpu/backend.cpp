@@ -105,12 +105,12 @@ class GpuExecutable final : public Executable {
     info_.schedules.push_back(runner.schedule_name());
     info_.sources.push_back({source.symbol + device_->language().file_ending, source.text});
     info_.from_cache = info_.from_cache && runner.from_cache();
-    partial_bytes_ = std::max(partial_bytes_, aligned(runner.scratch_bytes()));
+    step_bytes_ = std::max(step_bytes_, aligned(runner.scratch_bytes()));
   }
 
-  // Order in memory: partial sums, the plan's arena, the host scalars.
+  // Order in memory: scratch of the step that runs, the plan's arena, the host scalars.
   void place_scratch() {
-    scratch_bytes_ = partial_bytes_ + aligned(plan_->arena_bytes);
+    scratch_bytes_ = step_bytes_ + aligned(plan_->arena_bytes);
     for (size_t i = 0; i < plan_->inputs.size(); ++i) {
       const LogicalTensor& tensor = plan_->inputs[i];
       if (tensor.property != PropertyType::host_scalar) continue;
@@ -143,7 +143,7 @@ class GpuExecutable final : public Executable {
         return {const_cast<void*>(inputs[binding.index]), 0};
       }
       case kernel::Binding::Source::output: return {outputs[binding.index], 0};
-      case kernel::Binding::Source::arena: return {scratch, static_cast<int64_t>(partial_bytes_ + binding.index)};
+      case kernel::Binding::Source::arena: return {scratch, static_cast<int64_t>(step_bytes_ + binding.index)};
       case kernel::Binding::Source::table: return {tables_, table_offsets_[binding.index]};
       case kernel::Binding::Source::positions: break;  // only for tiled steps, which this backend does not support
     }
@@ -184,7 +184,7 @@ class GpuExecutable final : public Executable {
   void* tables_ = nullptr;
   std::vector<int64_t> table_offsets_;
   std::map<size_t, ScalarPlace> host_scalars_;  // by input port
-  size_t partial_bytes_ = 0, scratch_bytes_ = 0;
+  size_t step_bytes_ = 0, scratch_bytes_ = 0;
   mutable ScratchPool<DeviceBlock> pool_{[this](size_t bytes, const ExecutionContext& context) {
     return std::make_unique<DeviceBlock>(device_, bytes, kAlignment, context.allocator);
   }};

@@ -21,13 +21,19 @@ std::optional<LibraryOp> library_op(OpKind kind) {
 
 }  // namespace
 
+int64_t group_count(const Launch& launch) {
+  if (std::find(launch.groups.begin(), launch.groups.end(), 0) != launch.groups.end()) return 0;
+  int64_t count = 1;
+  for (const int64_t factor : launch.groups) count = groups_for(count * groups_for(factor, 1), 1);
+  return count;
+}
+
 ProgramRunner::ProgramRunner(const std::shared_ptr<Device>& device, LibraryProgram program, const std::string& op)
     : device_(device), program_(std::move(program)) {
   program_.text = join(op, ": ", program_.text, "\n");
   if (program_.needs_f64 && !device_->limits().has_f64)
     throw Error(Status::unimplemented, join("gpu backend: ", op, " needs f64, which ", device_->name(), " does not have"));
-  if (std::find(program_.groups.begin(), program_.groups.end(), 0) != program_.groups.end()) groups_ = 0;
-  for (const int64_t factor : program_.groups) groups_ = groups_for(groups_ * groups_for(factor, 1), 1);
+  for (const Launch& launch : program_.launches) groups_.push_back(group_count(launch));
 }
 
 const Module& ProgramRunner::module() const {
@@ -35,16 +41,14 @@ const Module& ProgramRunner::module() const {
   return *loaded_.module;
 }
 
-void ProgramRunner::run(void* stream, std::span<const BufferView> buffers, BufferView partials) const {
-  if (groups_ == 0) return;
+void ProgramRunner::run(void* stream, std::span<const BufferView> buffers, BufferView scratch) const {
+  if (std::all_of(groups_.begin(), groups_.end(), [](int64_t groups) { return groups == 0; })) return;
   auto& views = PerThread<ProgramRunner, std::vector<BufferView>>::get();  // only a thread's first call allocates
   views.clear();
   for (const size_t arg : program_.args) views.push_back(buffers[arg]);
-  if (program_.joining) views.push_back(partials);
-  module().launch(stream, 0, groups_, program_.group_size, views, program_.words);
-  if (!program_.joining) return;
-  const auto& [items, group_size, bytes] = *program_.joining;
-  module().launch(stream, 1, groups_for(items, group_size), group_size, views, program_.words);
+  if (program_.scratch_bytes != 0) views.push_back(scratch);
+  for (size_t f = 0; f < groups_.size(); ++f)
+    if (groups_[f] != 0) module().launch(stream, f, groups_[f], program_.launches[f].group_size, views, program_.words);
 }
 
 std::string GeneratedLibrary::why_unsupported(const Graph& graph, const Op& op) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "backends/gpu/emit/library_program.h"
 #include "backends/gpu/step_runner.h"
@@ -9,14 +10,17 @@
 
 namespace lamina::gpu {
 
+// The number of work-groups. Throws Error(invalid_shape) if a launch cannot have that many.
+int64_t group_count(const Launch& launch);
+
 class ProgramRunner final : public StepRunner {
  public:
   // Throws Error(unimplemented) if the device lacks what the program needs. `op`: its description, for reports.
   ProgramRunner(const std::shared_ptr<Device>& device, LibraryProgram program, const std::string& op);
 
   void prepare() override { module(); }  // compiles, or gets the code from a cache
-  void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const override;
-  size_t scratch_bytes() const override { return program_.joining ? program_.joining->scratch_bytes : 0; }
+  void run(void* stream, std::span<const BufferView> buffers, BufferView scratch) const override;
+  size_t scratch_bytes() const override { return program_.scratch_bytes; }
   const KernelSource& source() const override { return program_.source; }
   std::string schedule_name() const override { return program_.schedule; }
   std::string text() const override { return program_.text; }
@@ -27,7 +31,7 @@ class ProgramRunner final : public StepRunner {
 
   std::shared_ptr<Device> device_;
   LibraryProgram program_;
-  int64_t groups_ = 1;
+  std::vector<int64_t> groups_;  // of each launch
   mutable Once loads_{LockRow::gpu_kernel_runner};
   mutable LoadedModule loaded_;
 };

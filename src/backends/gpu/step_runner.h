@@ -17,9 +17,9 @@ class StepRunner {
   // Compiles the programs that every call of run needs. Programs that only some calls need are compiled by the first of
   // these.
   virtual void prepare() {}
-  // Submits the step to the stream and does not wait. `buffers`: one per arg, without memory for absent ports. `partials`:
+  // Submits the step to the stream and does not wait. `buffers`: one per arg, without memory for absent ports. `scratch`:
   // scratch_bytes() bytes.
-  virtual void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const = 0;
+  virtual void run(void* stream, std::span<const BufferView> buffers, BufferView scratch) const = 0;
   virtual size_t scratch_bytes() const = 0;
   // For reports.
   virtual const KernelSource& source() const = 0;

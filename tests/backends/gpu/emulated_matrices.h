@@ -1,15 +1,15 @@
 // Matrix instructions emulated in OpenCL C, for devices that have none.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/gpu/device.h"
 #include "backends/gpu/emit/library_program.h"
+#include "backends/gpu/generated_library.h"
 #include "backends/gpu/languages/language.h"
-#include "backends/gpu/step_runner.h"
 #include "interface/status.h"
 
 namespace lamina::testing {
@@ -117,18 +117,14 @@ struct DeviceCopy {
   ~DeviceCopy() { device.release(handle); }
 };
 
-// Both functions of a program, or its only one.
-inline void launch_program(gpu::Device& device, const gpu::KernelSource& source, const std::vector<int64_t>& groups,
-                           int group_size, const std::optional<gpu::Joining>& joining, std::vector<gpu::BufferView> views,
-                           const std::vector<int64_t>& words) {
+// The functions of a program.
+inline void launch_program(gpu::Device& device, const gpu::KernelSource& source, const std::vector<gpu::Launch>& launches,
+                           size_t scratch_bytes, std::vector<gpu::BufferView> views, const std::vector<int64_t>& words) {
   const auto module = device.load(source).module;
-  int64_t count = 1;
-  for (const int64_t factor : groups) count *= factor;
-  const DeviceCopy partials(device, std::vector<char>(joining ? joining->scratch_bytes : 1, static_cast<char>(-1)));  // NaN
-  if (joining) views.push_back({partials.handle, 0});
-  module->launch(nullptr, 0, count, group_size, views, words);
-  if (joining)
-    module->launch(nullptr, 1, gpu::groups_for(joining->items, joining->group_size), joining->group_size, views, words);
+  const DeviceCopy scratch(device, std::vector<char>(std::max<size_t>(scratch_bytes, 1), static_cast<char>(-1)));  // NaN
+  if (scratch_bytes != 0) views.push_back({scratch.handle, 0});
+  for (size_t f = 0; f < launches.size(); ++f)
+    module->launch(nullptr, f, gpu::group_count(launches[f]), launches[f].group_size, views, words);
   device.wait(nullptr);
 }
 

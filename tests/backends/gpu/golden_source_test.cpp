@@ -110,6 +110,9 @@ TEST(GoldenSource, Convolution) {
   c.kind = OpKind::ConvolutionBackwardWeights;
   expect_golden("convolution_bf16_gradient_in_segments",
                 gpu::convolution_op().program(library_step_of(graph_of(c)), hopper, gpu::languages::cuda).source.body);
+  c.channels_last = false;
+  expect_golden("convolution_bf16_gradient_of_copies",
+                gpu::convolution_op().program(library_step_of(graph_of(c)), hopper, gpu::languages::cuda).source.body);
 }
 
 // The host program may set any locale: run-time compilers must receive the same text.

@@ -61,7 +61,7 @@ class MatrixProducts : public ::testing::Test {
     form.matrix_tile = tile, form.segment_terms = segment_terms;
     std::vector<char> dst(static_cast<size_t>(stack.m * stack.n) * 4, static_cast<char>(-1));  // NaN
     const DeviceCopy a(*device_, src), b(*device_, weights), c(*device_, dst);
-    launch_program(*device_, emit_matmul(form, language), groups_of(stack, form), tile.group_size(), joining_of(stack, form),
+    launch_program(*device_, emit_matmul(form, language), launches_of(stack, form), scratch_bytes_of(stack, form),
                    {{a.handle, 0}, {b.handle, 0}, {c.handle, 0}}, words_of(stack, form));
     std::vector<float> result(static_cast<size_t>(stack.m * stack.n));
     device_->copy_out(nullptr, result.data(), c.handle, 0, result.size() * 4);

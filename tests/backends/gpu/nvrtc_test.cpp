@@ -271,18 +271,50 @@ TEST(Nvrtc, TilesOfFourWarpsUseTheirInstructions) {
       MatmulForm form = choose_form(stack, {}, languages::cuda);
       form.matrix_tile = tile;
       expect_products_of_four_warps(*nvrtc, emit_matmul(form, languages::cuda));
-      if (!along) continue;  // copies of elements, as in NCX, make the compiler wait for every product
-      const kernel::WindowedContraction c = kernel::windowed_contraction_of(
-          library_step_of(graph_of({.batch = 8, .src_channels = 64, .dst_channels = 64, .dtype = f16})));
+      // Copies of elements make the compiler wait for every product. In NCX, the factors are copied with their channels last.
+      const kernel::WindowedContraction c = kernel::windowed_contraction_of(library_step_of(graph_of(
+          {.batch = 8, .src_channels = 64, .dst_channels = 64, .channels_last = along, .taps_first = along, .dtype = f16})));
       ConvolutionForm of_convolution = choose_form(c, {}, languages::cuda);
       of_convolution.matrix_tile = tile;
+      of_convolution.copies = copies_that_make_chunks(c);
+      EXPECT_EQ(of_convolution.copies, (FactorCopies{.left = !along, .right = !along}));
       expect_products_of_four_warps(*nvrtc, emit_convolution(c, of_convolution, languages::cuda));
+      if (!along) continue;
       const kernel::WindowedContraction gradient = kernel::windowed_contraction_of(library_step_of(graph_of(
           {.kind = OpKind::ConvolutionBackwardWeights, .batch = 64, .src_channels = 64, .dst_channels = 64, .dtype = f16})));
       ConvolutionForm in_segments = choose_form(gradient, {}, languages::cuda);
       EXPECT_NE(in_segments.segment_terms, 0);
       in_segments.matrix_tile = tile;
       expect_products_of_four_warps(*nvrtc, emit_convolution(gradient, in_segments, languages::cuda));
+    }
+  }
+}
+
+TEST(Nvrtc, CopiesWithChannelsLastAccessSixteenBytesOfThemAtOnce) {
+  LAMINA_NVRTC_OR_SKIP(nvrtc);
+  for (const OpKind kind : kConvolutionKinds) {
+    for (const int64_t channels : {8, 16, 64}) {
+      const kernel::WindowedContraction c = kernel::windowed_contraction_of(library_step_of(graph_of({.kind = kind,
+                                                                                                      .src_channels = channels,
+                                                                                                      .dst_channels = channels,
+                                                                                                      .channels_last = false,
+                                                                                                      .taps_first = false,
+                                                                                                      .dtype = bf16})));
+      ConvolutionForm form = choose_form(c, {}, languages::cuda);
+      form.copies = copies_that_make_chunks(c);
+      EXPECT_EQ(form.copies, (FactorCopies{.left = true, .right = true}));
+      const KernelSource source = emit_convolution(c, form, languages::cuda);
+      const std::string ptx = ptx_of(*nvrtc, source);
+      for (const std::string& symbol : {source.symbols.at(0), source.symbols.at(1)}) {
+        SCOPED_TRACE(join(name_of(kind), ", ", channels, " channels, ", symbol));
+        const std::string copy = entry_of(ptx, symbol);
+        for (const char* const wide : {"st\\.shared\\.v4", "ld\\.shared\\.v4", "st\\.global\\.v4"})
+          EXPECT_TRUE(std::regex_search(copy, std::regex(wide))) << wide;
+        EXPECT_FALSE(std::regex_search(copy, std::regex("(st\\.shared|ld\\.shared|st\\.global)\\.[bu]")));
+        const std::string reads = copy.substr(0, copy.find("bar.sync"));
+        EXPECT_FALSE(std::regex_search(reads, std::regex("\\bbra\\b"))) << "all loads are under way together";
+      }
+      EXPECT_EQ(usage_of(image_of(*nvrtc, source, 90).log).spills, 0);
     }
   }
 }

@@ -32,9 +32,9 @@ inline constexpr CUresult kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600;
 inline constexpr unsigned kEventWithoutTiming = 2;
 inline constexpr int kMaxThreadsPerBlock = 1, kMultiprocessorCount = 16, kComputeCapabilityMajor = 75,
                      kComputeCapabilityMinor = 76, kMostLocalBytes = 97;
-inline constexpr int kDynamicLocalBytes = 8;       // attribute of a function
-inline constexpr unsigned kLocalBytes = 48 << 10;  // of a work-group without that attribute
-inline constexpr int kOldestDriver = 11020;        // CUDA 11.2
+inline constexpr int kDynamicLocalBytes = 8;  // attribute of a function
+inline constexpr int kLocalBytes = 48 << 10;  // of a work-group without that attribute
+inline constexpr int kOldestDriver = 11020;   // CUDA 11.2
 inline constexpr int kOldestCapability = 80;
 
 // Every function that lamina calls, as result, symbol, member, parameters. Tables and loaders are generated from these lists.

@@ -102,12 +102,12 @@ class BlasLtRunner final : public StepRunner {
   std::unique_ptr<StepRunner> give_back_generated() { return std::move(generated_); }
 
   // Buffers: src, weights, possibly an absent bias, dst.
-  void run(void* stream, std::span<const BufferView> buffers, BufferView partials) const override {
+  void run(void* stream, std::span<const BufferView> buffers, BufferView scratch) const override {
     const auto address = [](const BufferView& view) {
       return reinterpret_cast<uintptr_t>(view.memory) + static_cast<uintptr_t>(view.offset);
     };
     const uintptr_t src = address(buffers[0]), weights = address(buffers[1]), dst = address(buffers.back());
-    if ((src | weights | dst) % kAlignment != 0) return generated_->run(stream, buffers, partials);
+    if ((src | weights | dst) % kAlignment != 0) return generated_->run(stream, buffers, scratch);
     const auto pointer = [](uintptr_t at) { return reinterpret_cast<void*>(at); };
     const float one = 1, zero = 0;
     const LtApi& api = library_->api();

@@ -80,7 +80,8 @@ struct Parameters {
 class CudaModule final : public Module {
  public:
   CudaModule(const DriverApi& driver, std::shared_ptr<const Context> context, const KernelSource& source, const Image& image)
-      : driver_(driver), context_(std::move(context)), local_bytes_(static_cast<unsigned>(source.local_bytes)) {
+      : driver_(driver), context_(std::move(context)), local_bytes_(source.local_bytes) {
+    local_bytes_.resize(source.symbols.size());
     const CurrentContext current(driver, context_->get());
     check(driver, driver.load_module(&module_, image.data.data()), "cuModuleLoadData");
     for (const std::string& symbol : source.symbols) {
@@ -88,7 +89,8 @@ class CudaModule final : public Module {
       const CUresult found = driver.module_function(&function, module_, symbol.c_str());
       if (found != 0) driver.unload_module(module_);
       check(driver, found, "cuModuleGetFunction", join(" of ", symbol));
-      if (functions_.empty() && local_bytes_ > kLocalBytes) allow_local_memory(function);
+      const int bytes = local_bytes_[functions_.size()];
+      if (bytes > kLocalBytes) allow_local_memory(function, bytes);
       functions_.push_back(function);
     }
   }
@@ -113,20 +115,21 @@ class CudaModule final : public Module {
     const CurrentContext current(driver_, context_->get());
     check(driver_,
           driver_.launch_kernel(functions_.at(function), static_cast<unsigned>(groups), 1, 1, static_cast<unsigned>(group_size),
-                                1, 1, function == 0 ? local_bytes_ : 0, context_->stream(stream), pointers.data(), nullptr),
+                                1, 1, static_cast<unsigned>(local_bytes_.at(function)), context_->stream(stream),
+                                pointers.data(), nullptr),
           "cuLaunchKernel");
   }
 
  private:
-  void allow_local_memory(CUfunction function) {
-    const CUresult allowed = driver_.set_attribute(function, kDynamicLocalBytes, static_cast<int>(local_bytes_));
+  void allow_local_memory(CUfunction function, int bytes) {
+    const CUresult allowed = driver_.set_attribute(function, kDynamicLocalBytes, bytes);
     if (allowed != 0) driver_.unload_module(module_);
-    check(driver_, allowed, "cuFuncSetAttribute", join(" of ", local_bytes_, " bytes"));
+    check(driver_, allowed, "cuFuncSetAttribute", join(" of ", bytes, " bytes"));
   }
 
   const DriverApi& driver_;
   std::shared_ptr<const Context> context_;
-  unsigned local_bytes_ = 0;
+  std::vector<int> local_bytes_;  // per function
   CUmodule module_ = nullptr;
   std::vector<CUfunction> functions_;
 };
@@ -151,7 +154,7 @@ class CudaDevice final : public Device {
     }
     limits_.max_group = std::min(attribute(kMaxThreadsPerBlock), 1024);
     limits_.compute_units = attribute(kMultiprocessorCount);
-    limits_.local_bytes = std::max(attribute(kMostLocalBytes), static_cast<int>(kLocalBytes));
+    limits_.local_bytes = std::max(attribute(kMostLocalBytes), kLocalBytes);
     limits_.copies_beside_threads = true;
     limits_.cluster_groups = most_groups_of_cluster(nvrtc, capability_);
     limits_.multiplies_by_four_warps = has_instructions_of_four_warps(nvrtc, capability_);

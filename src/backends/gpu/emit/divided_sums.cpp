@@ -7,8 +7,8 @@ namespace lamina::gpu {
 std::string DividedSums::emit_segment(Text& out, const std::string& rest) const {
   out.line("const lm_s64 first_term = ", rest, " % segments * segment_terms;");
   out.line("const lm_s64 end_term = first_term + segment_terms < ", terms, " ? first_term + segment_terms : ", terms, ";");
-  out.line("LM_GLOBAL lm_f32* const part = (LM_GLOBAL lm_f32*)(partials + partials_offset) + (", rest, " * ", rows,
-           " + first_row) * ", columns, " + first_column;");
+  out.line("LM_GLOBAL lm_f32* const part = (LM_GLOBAL lm_f32*)(scratch + scratch_offset", bytes_before, ") + (", rest, " * ",
+           rows, " + first_row) * ", columns, " + first_column;");
   return join("(", rest, " / segments)");
 }
 
@@ -24,9 +24,8 @@ void DividedSums::emit_joining(Text& out, const std::function<void()>& store) co
   out.line("const lm_s64 product = item / elements, first_row = item % elements / ", columns, ", first_column = item % ",
            columns, ";");
   out.open("if (product < ", products, ")");
-  out.line(
-      "LM_GLOBAL const lm_f32* const parts = (LM_GLOBAL const lm_f32*)(partials + partials_offset) + (product * segments * "
-      "elements + item % elements);");
+  out.line("LM_GLOBAL const lm_f32* const parts = (LM_GLOBAL const lm_f32*)(scratch + scratch_offset", bytes_before,
+           ") + (product * segments * elements + item % elements);");
   out.line("lm_f32 sum = 0;");
   out.line("LM_UNROLL_BY_8 for (lm_s64 s = 0; s < segments; ++s) sum += parts[s * elements];");
   store();
@@ -40,11 +39,12 @@ std::vector<int64_t> divided_words(int64_t segment_terms, int64_t terms) {
   return {segment_terms, segments_of(terms, segment_terms)};
 }
 
-std::optional<Joining> joining(int64_t elements, int64_t segment_terms, int64_t terms) {
-  if (segment_terms == 0) return std::nullopt;
-  return Joining{.items = elements,
-                 .group_size = kJoiningThreads,
-                 .scratch_bytes = static_cast<size_t>(elements * segments_of(terms, segment_terms)) * sizeof(float)};
+Launch joining_launch(int64_t elements) {
+  return {.groups = {(elements + kJoiningThreads - 1) / kJoiningThreads}, .group_size = kJoiningThreads};
+}
+
+size_t divided_bytes(int64_t elements, int64_t segment_terms, int64_t terms) {
+  return segment_terms == 0 ? 0 : static_cast<size_t>(elements * segments_of(terms, segment_terms)) * sizeof(float);
 }
 
 }  // namespace lamina::gpu

@@ -5,6 +5,7 @@
 // Partial sums are in the order [product][segment][row][column].
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -21,9 +22,9 @@ namespace lamina::gpu {
 // segments.
 struct DividedSums {
   std::string rows, columns, products, terms;
+  std::string bytes_before = "";  // of scratch memory before the partial sums, as " + BYTES"
 
-  // Parameters after the other buffers, and after the other words.
-  static std::string buffer() { return "LM_BUFFER partials, const lm_s64 partials_offset, "; }
+  // Parameters after the other words.
   static std::string words() { return ", const lm_s64 segment_terms, const lm_s64 segments"; }
 
   // Defines first_term, end_term and `part`, where the tile's sums go. Returns the text of the place among the products.
@@ -37,11 +38,12 @@ struct DividedSums {
 
 // Of the second function.
 inline constexpr int kJoiningThreads = 128, kJoiningResident = 8;
+Launch joining_launch(int64_t elements);
 std::string joining_symbol(const std::string& symbol);
 
 // The words that follow the others of a program with divided sums, else none.
 std::vector<int64_t> divided_words(int64_t segment_terms, int64_t terms);
-// `elements`: of all products.
-std::optional<Joining> joining(int64_t elements, int64_t segment_terms, int64_t terms);
+// Of the partial sums. `elements`: of all products.
+size_t divided_bytes(int64_t elements, int64_t segment_terms, int64_t terms);
 
 }  // namespace lamina::gpu

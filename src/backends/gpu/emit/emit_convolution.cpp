@@ -9,6 +9,7 @@
 #include "backends/gpu/emit/window_factors.h"
 #include "backends/gpu/schedule/product_segments.h"
 #include "backends/gpu/schedule/tuning.h"
+#include "interface/op_schema.h"
 #include "interface/status.h"
 
 namespace lamina::gpu {
@@ -19,29 +20,18 @@ using kernel::WindowedContraction;
 using Axis = WindowedContraction::Axis;
 using Dim = WindowedContraction::Dim;
 
-// The distance in left from one row to the next, or from one term to the next.
-int64_t step_in_left(const WindowedContraction& c, bool of_rows) {
-  const Dim& inner = of_rows ? c.inner_rows : c.inner_terms;
-  if (inner.extent > 1) return inner.left;
-  for (size_t a = c.axes.size(); a-- > 0;) {
-    const Axis& axis = c.axes[a];
-    if ((of_rows ? axis.rows : axis.terms) > 1) return axis.left * (of_rows ? axis.per_row : axis.per_term);
-  }
-  return (of_rows ? c.outer_rows : c.outer_terms).left;
-}
-
-int64_t step_in_right(const WindowedContraction& c) {
-  if (c.inner_terms.extent > 1) return c.inner_terms.right;
-  for (size_t a = c.axes.size(); a-- > 0;)
-    if (c.axes[a].terms > 1) return c.axes[a].right;
-  return c.outer_terms.right;
-}
-
 int64_t step_in_dst(const WindowedContraction& c) {
   if (c.inner_rows.extent > 1) return c.inner_rows.dst;
   for (size_t a = c.axes.size(); a-- > 0;)
     if (c.axes[a].rows > 1) return c.axes[a].dst;
   return c.outer_rows.dst;
+}
+
+std::vector<ChannelsLastCopy> copies_of(const WindowedContraction& c, const ConvolutionForm& form) {
+  std::vector<ChannelsLastCopy> copies;
+  if (form.copies.left) copies.emplace_back(c, true);
+  if (form.copies.right) copies.emplace_back(c, false);
+  return copies;
 }
 
 // Names in the text: from_left, from_right, bias and dst point to the group's first element of each; places as in
@@ -50,9 +40,15 @@ class ConvolutionEmitter {
  public:
   ConvolutionEmitter(const WindowedContraction& contraction, const ConvolutionForm& form, const Language& language,
                      std::string symbol)
-      : c_(contraction), form_(form), language_(language), symbol_(std::move(symbol)), window_(c_, out_) {}
+      : copies_(copies_of(contraction, form)),
+        c_(with_copies(contraction, form.copies)),
+        form_(form),
+        language_(language),
+        symbol_(std::move(symbol)),
+        window_(c_, out_) {}
 
   std::string emit() {
+    emit_copies();
     emit_signature(symbol_, form_.group_size(), form_.resident_groups());
     if (form_.by_element)
       emit_by_element();
@@ -66,12 +62,26 @@ class ConvolutionEmitter {
     if (is_divided()) emit_joining();
     return out_.str();
   }
-
-  // Whether the chunks of a tile are along the terms.
-  bool left_along_terms() const { return are_neighbours(step_in_left(c_, false), step_in_left(c_, true)); }
-  bool right_along_terms() const { return are_neighbours(step_in_right(c_), c_.columns.right); }
+  const WindowedContraction& sums_of_copies() const { return c_; }
 
  private:
+  void emit_copies() {
+    for (const ChannelsLastCopy& copy : copies_) {
+      emit_signature(copy.symbol(symbol_), copy.launch().group_size, ChannelsLastCopy::resident_groups());
+      copy.emit(out_, copy.of_left() ? "b0 + o0" : "b1 + o1", join("scratch + scratch_offset", bytes_before(&copy)));
+      out_.close();
+    }
+  }
+  // Of scratch memory before the copy, as " + BYTES"; without one, before the partial sums.
+  std::string bytes_before(const ChannelsLastCopy* copy) const {
+    std::string bytes;
+    for (const ChannelsLastCopy& other : copies_) {
+      if (&other == copy) break;
+      bytes += " + " + other.bytes_in_text();
+    }
+    return bytes;
+  }
+
   void emit_by_threads() {
     ProductTileText tile(form_.tile, out_);
     emit_group(tile.place("row_count", column_count()));
@@ -89,12 +99,12 @@ class ConvolutionEmitter {
                 [&](const std::string& sum, const std::string& column) { return value_of(sum, column_of_dst(column)); }});
   }
 
-  void emit_sum(MatrixTileText& tile, const TermRange& terms) {
-    tile.sum(terms, WindowedLeft(c_, left_along_terms()), WindowedRight(c_, right_along_terms()));
-  }
+  void emit_sum(MatrixTileText& tile, const TermRange& terms) { tile.sum(terms, WindowedLeft(c_), WindowedRight(c_)); }
 
   bool is_divided() const { return form_.segment_terms != 0; }
-  DividedSums divided_sums() const { return {"row_count", column_count(), join(c_.groups.extent), "term_count"}; }
+  DividedSums divided_sums() const {
+    return {"row_count", column_count(), join(c_.groups.extent), "term_count", bytes_before(nullptr)};
+  }
   void emit_segments() {
     MatrixTileText tile(*form_.matrix_tile, c_.left.dtype, language_, out_);
     const DividedSums divided = divided_sums();
@@ -144,7 +154,7 @@ class ConvolutionEmitter {
   void emit_signature(const std::string& symbol, int threads, int resident) {
     std::string parameters;
     for (int t = 0; t < (c_.has_bias() ? 4 : 3); ++t) parameters += join("LM_BUFFER b", t, ", const lm_s64 o", t, ", ");
-    if (is_divided()) parameters += DividedSums::buffer();
+    if (is_divided() || !copies_.empty()) parameters += kScratchParameters;
     out_.open("LM_KERNEL(", threads, ", ", resident, ") ", symbol, "(", parameters,
               "const lm_s64 outer_rows, const lm_s64 outer_terms", is_divided() ? DividedSums::words() : "", ")");
     out_.line("const lm_s64 row_count = outer_rows * ", inner_count(true), ", term_count = outer_terms * ", inner_count(false),
@@ -161,26 +171,33 @@ class ConvolutionEmitter {
     emit_results();
   }
   void emit_factors() {
-    emit_pointer("from_left", c_.left.dtype, c_.groups.left, 0);
-    emit_pointer("from_right", c_.right.dtype, c_.groups.right, 1);
+    emit_pointer("from_left", c_.left.dtype, c_.groups.left, place_of_factor(true));
+    emit_pointer("from_right", c_.right.dtype, c_.groups.right, place_of_factor(false));
+  }
+  // Of the factor or its copy.
+  std::string place_of_factor(bool is_left) const {
+    for (const ChannelsLastCopy& copy : copies_)
+      if (copy.of_left() == is_left) return join("scratch + scratch_offset", bytes_before(&copy));
+    return place_of_buffer(is_left ? 0 : 1);
   }
   void emit_results() {
     size_t number = 2;
-    if (c_.has_bias()) emit_pointer("bias", c_.bias.dtype, c_.groups.bias, number++);
-    emit_pointer("dst", c_.dst.dtype, c_.groups.dst, number++);
+    if (c_.has_bias()) emit_pointer("bias", c_.bias.dtype, c_.groups.bias, place_of_buffer(number++));
+    emit_pointer("dst", c_.dst.dtype, c_.groups.dst, place_of_buffer(number++));
   }
-  void emit_pointer(const char* name, DataType dtype, int64_t stride, size_t number) {
+  static std::string place_of_buffer(size_t number) { return join("b", number, " + o", number); }
+  void emit_pointer(const char* name, DataType dtype, int64_t stride, const std::string& place) {
     const std::string type = join("LM_GLOBAL ", std::string(name) == "dst" ? "" : "const ", storage_type(dtype), "*");
-    out_.line(type, " const ", name, " = (", type, ")(b", number, " + o", number, ")", plus("group", stride), ";");
+    out_.line(type, " const ", name, " = (", type, ")(", place, ")", plus("group", stride), ";");
   }
 
   void emit_sum(ProductTileText& tile) {
-    const ProductTileText::Factor of_left{left_along_terms(), [&] {
+    const ProductTileText::Factor of_left{left_is_along_terms(c_), [&] {
                                             window_.split("row", "(lm_ix)first_row + at", true);
                                             window_.split("term", "(lm_ix)done + c", false);
                                             return left_or_0("at < rows && c < depth");
                                           }};
-    const ProductTileText::Factor of_right{right_along_terms(), [&] {
+    const ProductTileText::Factor of_right{right_is_along_terms(c_), [&] {
                                              window_.split("term", "(lm_ix)done + c", false);
                                              return join("at < columns && c < depth ? ", right("((lm_ix)first_column + at)"),
                                                          " : 0");
@@ -231,7 +248,8 @@ class ConvolutionEmitter {
     out_.line("dst[", place_of(column), "] = ", value_of(sum, column), ";");
   }
 
-  const WindowedContraction& c_;
+  std::vector<ChannelsLastCopy> copies_;  // in the order of scratch memory
+  WindowedContraction c_;                 // the sums
   const ConvolutionForm& form_;
   const Language& language_;
   std::string symbol_;
@@ -261,6 +279,18 @@ int64_t reach(const WindowedContraction& c) {
 
 int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
 
+// ", src and weights are copied with their channels last".
+std::string describe_copies(const kernel::LibraryStep& step, const WindowedContraction& c, const ConvolutionForm& form) {
+  const FactorCopies& copies = form.copies;
+  if (!copies.left && !copies.right) return "";
+  const auto name = [&](const WindowedContraction::Tensor& tensor) {
+    return schema_of(step.op.kind).inputs.at(tensor.port).name;
+  };
+  if (copies.left && copies.right)
+    return join(", ", name(c.left), " and ", name(c.right), " are copied with their channels last");
+  return join(", ", name(copies.left ? c.left : c.right), " is copied with its channels last");
+}
+
 LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limits, const Language& language) {
   const WindowedContraction contraction = kernel::windowed_contraction_of(step);
   const ConvolutionForm form = choose_form(contraction, limits, language);
@@ -271,10 +301,9 @@ LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limi
   if (contraction.has_bias()) made.args.push_back(contraction.bias.port);
   made.args.push_back(contraction.dst.port);
   made.words = words_of(contraction, form);
-  made.group_size = form.group_size();
-  made.groups = groups_of(contraction, form);
-  made.joining = joining_of(contraction, form);
-  made.schedule = form.by_element ? "a thread per element" : describe(form);
+  made.launches = launches_of(contraction, form);
+  made.scratch_bytes = scratch_bytes_of(contraction, form);
+  made.schedule = form.by_element ? "a thread per element" : describe(form) + describe_copies(step, contraction, form);
   made.text = join(kernel::print(contraction), ", ", made.schedule);
   return made;
 }
@@ -292,6 +321,7 @@ ConvolutionForm choose_form(const WindowedContraction& contraction, const Device
     const int64_t groups = contraction.groups.extent, terms = contraction.term_count();
     if (contraction.sums_samples) form.segment_terms = segment_of_gradient(rows, columns, groups, terms);
     form.matrix_tile = choose_matrix_tile(rows, columns, groups * segments_of(terms, form.segment_terms), limits);
+    form.copies = copies_that_save_time(contraction, form.rows(), form.columns());
   }
   return form;
 }
@@ -299,28 +329,37 @@ ConvolutionForm choose_form(const WindowedContraction& contraction, const Device
 KernelSource emit_convolution(const WindowedContraction& contraction, const ConvolutionForm& form, const Language& language) {
   KernelSource source;
   source.symbol = join("lamina_convolution_", lamina::name_of(contraction.left.dtype));
-  source.symbols = {source.symbol};
+  for (const ChannelsLastCopy& copy : copies_of(contraction, form)) source.symbols.push_back(copy.symbol(source.symbol));
+  source.local_bytes.resize(source.symbols.size());
+  source.symbols.push_back(source.symbol);
   if (form.segment_terms != 0) source.symbols.push_back(joining_symbol(source.symbol));
   ConvolutionEmitter emitter(contraction, form, language, source.symbol);
-  const bool is_wide = reach(contraction) > tuning::kMaxNarrowOffset;
+  const WindowedContraction& sums = emitter.sums_of_copies();
+  const bool is_wide = std::max(reach(contraction), reach(sums)) > tuning::kMaxNarrowOffset;
   source.body =
       join("typedef ", is_wide ? "lm_s64" : "int", " lm_ix;\n",
            form.matrix_tile ? join("typedef ", is_wide ? "lm_u64" : "lm_u32", " lm_ux;\n") : "", "\n", emitter.emit());
   source.text = conversions_prelude(language, form.tile.sums == kernel::Type::f64);
   if (form.matrix_tile) {
-    source.text += matrix_instructions_text(language, *form.matrix_tile, contraction.left.dtype, emitter.left_along_terms(),
-                                            emitter.right_along_terms());
-    source.local_bytes = form.matrix_tile->local_bytes();
+    source.text += matrix_instructions_text(language, *form.matrix_tile, contraction.left.dtype, left_is_along_terms(sums),
+                                            right_is_along_terms(sums));
+    source.local_bytes.push_back(form.matrix_tile->local_bytes());
   }
   source.text += source.body;
   return source;
 }
 
-std::vector<int64_t> groups_of(const WindowedContraction& contraction, const ConvolutionForm& form) {
+std::vector<Launch> launches_of(const WindowedContraction& contraction, const ConvolutionForm& form) {
   const int64_t rows = contraction.row_count(), columns = contraction.columns.extent, groups = contraction.groups.extent;
-  if (form.by_element) return {parts(rows * columns * groups, form.group_size())};
-  return {parts(columns, form.columns()), parts(rows, form.rows()), groups,
-          segments_of(contraction.term_count(), form.segment_terms)};
+  if (form.by_element)
+    return {{.groups = {parts(rows * columns * groups, form.group_size())}, .group_size = form.group_size()}};
+  std::vector<Launch> launches;
+  for (const ChannelsLastCopy& copy : copies_of(contraction, form)) launches.push_back(copy.launch());
+  launches.push_back({.groups = {parts(columns, form.columns()), parts(rows, form.rows()), groups,
+                                 segments_of(contraction.term_count(), form.segment_terms)},
+                      .group_size = form.group_size()});
+  if (form.segment_terms != 0) launches.push_back(joining_launch(rows * columns * groups));
+  return launches;
 }
 
 std::vector<int64_t> words_of(const WindowedContraction& contraction, const ConvolutionForm& form) {
@@ -329,9 +368,11 @@ std::vector<int64_t> words_of(const WindowedContraction& contraction, const Conv
   return words;
 }
 
-std::optional<Joining> joining_of(const WindowedContraction& contraction, const ConvolutionForm& form) {
-  return joining(contraction.row_count() * contraction.columns.extent * contraction.groups.extent, form.segment_terms,
-                 contraction.term_count());
+size_t scratch_bytes_of(const WindowedContraction& contraction, const ConvolutionForm& form) {
+  size_t bytes = divided_bytes(contraction.row_count() * contraction.columns.extent * contraction.groups.extent,
+                               form.segment_terms, contraction.term_count());
+  for (const ChannelsLastCopy& copy : copies_of(contraction, form)) bytes += static_cast<size_t>(copy.bytes());
+  return bytes;
 }
 
 LibraryOp convolution_op() { return {nullptr, program}; }

@@ -1,11 +1,13 @@
 // Convolutions and their gradients to GPU source: products whose left factor is read through a window
 // (kernels/windowed_contraction.h). Extents and strides are numbers in the text, so that the divisions which find the place of
-// a row are multiplications; the number of samples is a word. Sums of gradients of weights may be divided (divided_sums.h).
+// a row are multiplications; the number of samples is a word. Sums of gradients of weights may be divided (divided_sums.h), and
+// factors may be copied before (channels_last.h).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "backends/gpu/emit/channels_last.h"
 #include "backends/gpu/emit/emit_kernel.h"
 #include "backends/gpu/emit/library_program.h"
 #include "backends/gpu/emit/tile_form.h"
@@ -15,6 +17,7 @@ namespace lamina::gpu {
 
 struct ConvolutionForm : TileForm {
   bool by_element = false;  // a thread per element of dst, without tiles
+  FactorCopies copies;      // only of products by matrix instructions
 };
 
 ConvolutionForm choose_form(const kernel::WindowedContraction& contraction, const DeviceLimits& limits,
@@ -25,9 +28,8 @@ KernelSource emit_convolution(const kernel::WindowedContraction& contraction, co
 
 // The words that the program receives.
 std::vector<int64_t> words_of(const kernel::WindowedContraction& contraction, const ConvolutionForm& form);
-// The number of work-groups is their product.
-std::vector<int64_t> groups_of(const kernel::WindowedContraction& contraction, const ConvolutionForm& form);
-// If its sums are divided.
-std::optional<Joining> joining_of(const kernel::WindowedContraction& contraction, const ConvolutionForm& form);
+// Of the program's functions.
+std::vector<Launch> launches_of(const kernel::WindowedContraction& contraction, const ConvolutionForm& form);
+size_t scratch_bytes_of(const kernel::WindowedContraction& contraction, const ConvolutionForm& form);
 
 }  // namespace lamina::gpu

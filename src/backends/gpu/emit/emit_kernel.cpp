@@ -83,12 +83,12 @@ KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule,
     parts.columns.emit_kernel();
     emission.out.close();
   }
-  KernelSource source{.symbol = emission.symbol, .symbols = emission.symbols, .text = "", .body = ""};
+  KernelSource source{.symbol = emission.symbol, .symbols = emission.symbols, .text = "", .body = "", .local_bytes = {}};
   source.body =
       join("typedef ", schedule.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", entry_sums(kernel), emission.out.str());
   source.text = program_prelude(kernel, schedule, language, emission.wide, aligned, disjoint) + source.body;
   if (schedule.copies_ahead)
-    source.local_bytes = tuning::kRowsInLocalMemory * bytes_copied_ahead(kernel, emission.order, schedule);
+    source.local_bytes = {tuning::kRowsInLocalMemory * bytes_copied_ahead(kernel, emission.order, schedule)};
   return source;
 }
 

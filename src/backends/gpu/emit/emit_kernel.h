@@ -45,7 +45,7 @@ struct KernelSource {
   std::vector<std::string> symbols;  // of the functions in launch order: the kernel or its phases, then its column sums
   std::string text;                  // the whole program
   std::string body;                  // the kernels without prelude and dialect
-  int local_bytes = 0;               // local memory of a work-group that a launch of the first function allocates
+  std::vector<int> local_bytes;      // local memory of a work-group that a launch of each function allocates; absent: none
 };
 
 // Bytes that a row of a split kernel stores between launches.

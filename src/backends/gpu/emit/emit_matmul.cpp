@@ -54,7 +54,7 @@ class MatmulEmitter {
   void emit_signature(const std::string& symbol, int threads, int resident) {
     std::string parameters;
     for (size_t t = 0; t < tensors_.size(); ++t) parameters += join("LM_BUFFER b", t, ", const lm_s64 o", t, ", ");
-    if (is_divided()) parameters += DividedSums::buffer();
+    if (is_divided()) parameters += kScratchParameters;
     parameters += "const lm_s64 m, const lm_s64 n, const lm_s64 k";
     for (size_t d = 0; d < form_.batch_rank; ++d) parameters += join(", const lm_s64 e", d);
     for (const Tensor& tensor : tensors_) {
@@ -206,7 +206,7 @@ KernelSource emit_matmul(const MatmulForm& form, const Language& language) {
   if (form.matrix_tile) {
     source.text +=
         matrix_instructions_text(language, *form.matrix_tile, form.src, form.src_along_k, !form.weights_along_columns);
-    source.local_bytes = form.matrix_tile->local_bytes();
+    source.local_bytes = {form.matrix_tile->local_bytes()};
   }
   source.text += source.body;
   return source;
@@ -225,14 +225,17 @@ std::vector<int64_t> words_of(const kernel::MatmulStack& stack, const MatmulForm
   return words;
 }
 
-std::vector<int64_t> groups_of(const kernel::MatmulStack& stack, const MatmulForm& form) {
+std::vector<Launch> launches_of(const kernel::MatmulStack& stack, const MatmulForm& form) {
   const auto tiles = [](int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; };
-  return {tiles(stack.n, form.columns()), tiles(stack.m, form.rows()), stack.products(),
-          segments_of(stack.k, form.segment_terms)};
+  std::vector<Launch> launches = {{.groups = {tiles(stack.n, form.columns()), tiles(stack.m, form.rows()), stack.products(),
+                                              segments_of(stack.k, form.segment_terms)},
+                                   .group_size = form.group_size()}};
+  if (form.segment_terms != 0) launches.push_back(joining_launch(stack.m * stack.n * stack.products()));
+  return launches;
 }
 
-std::optional<Joining> joining_of(const kernel::MatmulStack& stack, const MatmulForm& form) {
-  return joining(stack.m * stack.n * stack.products(), form.segment_terms, stack.k);
+size_t scratch_bytes_of(const kernel::MatmulStack& stack, const MatmulForm& form) {
+  return divided_bytes(stack.m * stack.n * stack.products(), form.segment_terms, stack.k);
 }
 
 namespace {
@@ -246,9 +249,8 @@ LibraryProgram program(const kernel::LibraryStep& step, const DeviceLimits& limi
   if (stack.has_bias) made.args.push_back(2);
   made.args.push_back(step.args.size() - 1);
   made.words = words_of(stack, form);
-  made.groups = groups_of(stack, form);
-  made.joining = joining_of(stack, form);
-  made.group_size = form.group_size();
+  made.launches = launches_of(stack, form);
+  made.scratch_bytes = scratch_bytes_of(stack, form);
   made.needs_f64 = form.tile.sums == kernel::Type::f64;
   made.schedule = describe(form);
   made.text = join(stack.products(), " products of [", stack.m, ", ", stack.k, "] and [", stack.k, ", ", stack.n,

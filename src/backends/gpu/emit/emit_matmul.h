@@ -30,9 +30,8 @@ KernelSource emit_matmul(const MatmulForm& form, const Language& language);
 
 // The words that the program receives for these sizes.
 std::vector<int64_t> words_of(const kernel::MatmulStack& stack, const MatmulForm& form);
-// The number of work-groups is their product.
-std::vector<int64_t> groups_of(const kernel::MatmulStack& stack, const MatmulForm& form);
-// If its sums are divided.
-std::optional<Joining> joining_of(const kernel::MatmulStack& stack, const MatmulForm& form);
+// Of the program's functions.
+std::vector<Launch> launches_of(const kernel::MatmulStack& stack, const MatmulForm& form);
+size_t scratch_bytes_of(const kernel::MatmulStack& stack, const MatmulForm& form);
 
 }  // namespace lamina::gpu

@@ -1,9 +1,8 @@
-// Library ops as generated programs. A program is one function, which runs once per step, or two.
+// Library ops as generated programs. A program is one function, which runs once per step, or several.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,21 +11,21 @@
 
 namespace lamina::gpu {
 
-// A second function, which runs after the first with the same parameters and adds the partial sums that the first leaves in
-// scratch memory, a buffer after the others (divided_sums.h).
-struct Joining {
-  int64_t items = 0;  // one per thread
-  int group_size = 1;
-  size_t scratch_bytes = 0;
+// How often and how wide a function runs.
+struct Launch {
+  std::vector<int64_t> groups;  // the number of work-groups is their product
+  int group_size = 1;           // threads of a work-group
 };
+
+// In programs with scratch memory, it is a buffer after the others: these parameters follow theirs.
+inline constexpr const char* kScratchParameters = "LM_BUFFER scratch, const lm_s64 scratch_offset, ";
 
 struct LibraryProgram {
   KernelSource source;
-  std::vector<size_t> args;     // of the step, in the order of the program's buffers
-  std::vector<int64_t> words;   // of this step; they follow the buffers
-  std::vector<int64_t> groups;  // the number of work-groups is their product
-  int group_size = 1;           // threads of a work-group
-  std::optional<Joining> joining;
+  std::vector<size_t> args;      // of the step, in the order of the program's buffers
+  std::vector<int64_t> words;    // of this step; they follow the buffers
+  std::vector<Launch> launches;  // of the source's functions, one after the other, all with the same parameters
+  size_t scratch_bytes = 0;
   std::string schedule, text;  // for reports
   bool needs_f64 = false;
 };

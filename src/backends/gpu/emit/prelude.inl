@@ -39,17 +39,27 @@ LM_FN lm_f32 lm_f32_from_u4(lm_u8 both, lm_s64 index) { return (lm_f32)((both >>
 LM_FN lm_f32 lm_f32_from_s4(lm_u8 both, lm_s64 index) { return (lm_f32)((((both >> (int)((index & 1) * 4)) & 15) ^ 8) - 8); }
 
 // Several elements per access. Vector loads and stores of OpenCL need only the alignment of an element; in C++, an access has up
-// to 16 bytes if the data is aligned for it.
+// to 16 bytes if the data is aligned for it. A chunk is eight elements of 16 bits that begin at a multiple of 16 bytes in memory.
 #ifdef __cplusplus
 template <typename T, int N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) lm_vector {
   T element[N];
 };
 template <int N, typename T>
-LM_FN void lm_load(T* to, const T* from) {
-#if LM_ALIGNED
+LM_FN void lm_load_whole(T* to, const T* from) {
   const lm_vector<T, N> all = *reinterpret_cast<const lm_vector<T, N>*>(from);
   LM_UNROLL for (int i = 0; i < N; ++i) to[i] = all.element[i];
+}
+template <int N, typename T>
+LM_FN void lm_store_whole(T* to, const T* from) {
+  lm_vector<T, N> all;
+  LM_UNROLL for (int i = 0; i < N; ++i) all.element[i] = from[i];
+  *reinterpret_cast<lm_vector<T, N>*>(to) = all;
+}
+template <int N, typename T>
+LM_FN void lm_load(T* to, const T* from) {
+#if LM_ALIGNED
+  lm_load_whole<N>(to, from);
 #else
   LM_UNROLL for (int i = 0; i < N; ++i) to[i] = from[i];
 #endif
@@ -57,16 +67,18 @@ LM_FN void lm_load(T* to, const T* from) {
 template <int N, typename T>
 LM_FN void lm_store(T* to, const T* from) {
 #if LM_ALIGNED
-  lm_vector<T, N> all;
-  LM_UNROLL for (int i = 0; i < N; ++i) all.element[i] = from[i];
-  *reinterpret_cast<lm_vector<T, N>*>(to) = all;
+  lm_store_whole<N>(to, from);
 #else
   LM_UNROLL for (int i = 0; i < N; ++i) to[i] = from[i];
 #endif
 }
 #define LM_LOAD(count, to, from) lm_load<count>(to, from)
 #define LM_STORE(count, to, from) lm_store<count>(to, from)
+#define LM_LOAD_CHUNK(to, from) lm_load_whole<8>(to, from)
+#define LM_STORE_CHUNK(to, from) lm_store_whole<8>(to, from)
 #else
 #define LM_LOAD(count, to, from) vstore##count(vload##count(0, from), 0, to)
 #define LM_STORE(count, to, from) vstore##count(vload##count(0, from), 0, to)
+#define LM_LOAD_CHUNK(to, from) LM_LOAD(8, to, from)
+#define LM_STORE_CHUNK(to, from) LM_STORE(8, to, from)
 #endif

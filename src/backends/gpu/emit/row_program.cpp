@@ -79,8 +79,7 @@ LibraryProgram RowProgram::program(const std::string& body, const Language& lang
   made.source.body = body;
   made.source.text = conversions_prelude(language, needs_f64) + body;
   for (const auto& [name, value] : words()) made.words.push_back(value);
-  made.groups = {(item_count() + group_size_ - 1) / group_size_};
-  made.group_size = group_size_;
+  made.launches = {{.groups = {(item_count() + group_size_ - 1) / group_size_}, .group_size = group_size_}};
   const char* const unit = items_ == Items::elements ? "element" : "row";
   made.schedule = join("a thread per ", unit);
   made.text = join(item_count(), " ", unit, "s, rows of ", count());

@@ -29,6 +29,24 @@ bool is_still(const WindowAxis& axis) {
   return axis.per_row == 1 && axis.divisor == 1 && axis.terms == 1 && axis.first == 0 && axis.pixels >= axis.rows;
 }
 
+// The distance in left from one row to the next, or from one term to the next.
+int64_t step_in_left(const WindowedContraction& c, bool of_rows) {
+  const WindowDim& inner = of_rows ? c.inner_rows : c.inner_terms;
+  if (inner.extent > 1) return inner.left;
+  for (size_t a = c.axes.size(); a-- > 0;) {
+    const WindowAxis& axis = c.axes[a];
+    if ((of_rows ? axis.rows : axis.terms) > 1) return axis.left * (of_rows ? axis.per_row : axis.per_term);
+  }
+  return (of_rows ? c.outer_rows : c.outer_terms).left;
+}
+
+int64_t step_in_right(const WindowedContraction& c) {
+  if (c.inner_terms.extent > 1) return c.inner_terms.right;
+  for (size_t a = c.axes.size(); a-- > 0;)
+    if (c.axes[a].terms > 1) return c.axes[a].right;
+  return c.outer_terms.right;
+}
+
 // The distance between eight terms, or eight rows, if they are a run.
 std::optional<int64_t> run_of_left(const WindowedContraction& c, bool along_terms) {
   if (along_terms) return c.inner_terms.extent % kChunk == 0 ? std::optional(c.inner_terms.left) : std::nullopt;
@@ -60,9 +78,16 @@ std::string both(const std::string& condition, const std::string& other) {
 
 }  // namespace
 
+bool left_is_along_terms(const WindowedContraction& contraction) {
+  return are_neighbours(step_in_left(contraction, false), step_in_left(contraction, true));
+}
+
+bool right_is_along_terms(const WindowedContraction& contraction) {
+  return are_neighbours(step_in_right(contraction), contraction.columns.right);
+}
+
 void WindowedFactor::emit_start(Text& out, const TileCopies& copies) const {
-  const bool may_be = run_ == 1 && is_whole_;
-  out.line("const int ", name(), "_in_chunks = ", may_be ? join("(lm_s64)from_", name(), " % 16 == 0") : "0", ";");
+  out.line("const int ", name(), "_in_chunks = ", is_in_chunks() ? join("(lm_s64)from_", name(), " % 16 == 0") : "0", ";");
   emit_rows(out, copies);
 }
 
@@ -94,9 +119,10 @@ void WindowedFactor::emit_run(Text& out, const std::string& place, const std::st
            "] : (lm_u16)0;");
 }
 
-WindowedLeft::WindowedLeft(const WindowedContraction& contraction, bool along_terms)
-    : WindowedFactor("left", contraction, along_terms, run_of_left(contraction, along_terms),
-                     left_is_whole(contraction, along_terms)) {}
+WindowedLeft::WindowedLeft(const WindowedContraction& contraction)
+    : WindowedFactor("left", contraction, left_is_along_terms(contraction),
+                     run_of_left(contraction, left_is_along_terms(contraction)),
+                     left_is_whole(contraction, left_is_along_terms(contraction))) {}
 
 // The places of the thread's lines, or of its chunk. Where an axis has no divisor, a pixel's offset is the sum of those of the
 // row and of the term.
@@ -170,9 +196,10 @@ void WindowedLeft::emit_elements(Text& out) const {
   out.close();
 }
 
-WindowedRight::WindowedRight(const WindowedContraction& contraction, bool along_terms)
-    : WindowedFactor("right", contraction, along_terms, run_of_right(contraction, along_terms),
-                     right_is_whole(contraction, along_terms)) {}
+WindowedRight::WindowedRight(const WindowedContraction& contraction)
+    : WindowedFactor("right", contraction, right_is_along_terms(contraction),
+                     run_of_right(contraction, right_is_along_terms(contraction)),
+                     right_is_whole(contraction, right_is_along_terms(contraction))) {}
 
 void WindowedRight::emit_copy(Text& out, const TileCopies& copies, bool in_chunks) const {
   const WindowText text(c_, out);

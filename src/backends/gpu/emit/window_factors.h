@@ -14,8 +14,14 @@
 
 namespace lamina::gpu {
 
+// Whether the chunks of a tile are along the terms.
+bool left_is_along_terms(const kernel::WindowedContraction& contraction);
+bool right_is_along_terms(const kernel::WindowedContraction& contraction);
+
 class WindowedFactor : public MatrixFactor {
  public:
+  // Whether chunks are copied at once, if the group's first element is at a multiple of 16 bytes.
+  bool is_in_chunks() const { return run_ == 1 && is_whole_; }
   void emit_start(Text& out, const TileCopies& copies) const override;
   void emit_step(Text& out, const TileCopies& copies) const override;
 
@@ -39,7 +45,7 @@ class WindowedFactor : public MatrixFactor {
 
 class WindowedLeft final : public WindowedFactor {
  public:
-  WindowedLeft(const kernel::WindowedContraction& contraction, bool along_terms);
+  explicit WindowedLeft(const kernel::WindowedContraction& contraction);
   bool has_arrays() const override { return along_terms(); }
   void emit_copy(Text& out, const TileCopies& copies, bool in_chunks) const override;
 
@@ -52,7 +58,7 @@ class WindowedLeft final : public WindowedFactor {
 
 class WindowedRight final : public WindowedFactor {
  public:
-  WindowedRight(const kernel::WindowedContraction& contraction, bool along_terms);
+  explicit WindowedRight(const kernel::WindowedContraction& contraction);
   void emit_copy(Text& out, const TileCopies& copies, bool in_chunks) const override;
 
  private:

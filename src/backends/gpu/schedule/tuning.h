@@ -182,6 +182,15 @@ inline constexpr int64_t kGroupsOfDividedSums = 512, kSegmentSide = 64;
 inline constexpr int64_t kLeastTermsOfGradient = 1024, kLeastTermsOfMatrix = 8192;
 inline constexpr int64_t kSegmentUnit = 128;
 
+// Factors of convolutions that are copied with their channels last (emit/channels_last.h): threads of a work-group, and chunks
+// of 16 bytes of a thread, each of which is eight loads that are under way together. No bits. Not measured.
+inline constexpr int kThreadsOfCopy = 256, kChunksOfCopyingThread = 2;
+// The time of such a copy, in picoseconds: of its launch, and of an element, which is read and written once; and the time of an
+// element that the sums copy to local memory alone instead of in a chunk. On an H100. No bits.
+//   gpu_products: NCX takes 33 to 81 us longer than NXC without copies, for 7 to 58 million elements
+inline constexpr double kPicosecondsOfCopyFunction = 2e6, kPicosecondsOfCopiedElement = 1.4;
+inline constexpr double kPicosecondsOfElementCopiedAlone = 2;
+
 // The most columns of a group of a convolution for which each element has a thread of its own: a tile would be mostly empty.
 // No bits. Not measured.
 inline constexpr int64_t kFewColumns = 4;
