@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs convolutional networks of the onnx package through lamina and ONNX Runtime, in turns in one process.
+"""Runs convolutional networks of the onnx package through lamina and ONNX Runtime, in turns, each in a process of its own.
 
     onnx_models.py [MODEL]... [--threads 1,2] [--rounds R] [--seconds S] [--int8] [--batch N] [--openvino] [--profile FOLDER]
                    [--json FILE]
@@ -9,8 +9,11 @@ MODEL: a part of a name (resnet50, densenet121, ...) or a path; default: all mod
 weight has one value for all elements; random values replace it. One row per model and number of threads:
   lamina, ORT    milliseconds per call: the median of all calls of R rounds; in a round each runs for S seconds
   ratio          ORT over lamina: above 1, lamina is faster
+  fastest        the same of the fastest calls, which neighbours of the machine disturb less
+  first, s       from reading the model to the first result, of lamina and of ORT
+  MB             the most memory of the processes, with the interpreter
   apart          the largest difference of the outputs, relative to the largest output
-The last row of each number of threads is the geometric mean of the ratios. Each number of threads has its own process.
+The last row of each number of threads is the geometric mean of the ratios.
 
 --int8 runs the model as onnxruntime.quantization makes it: static, QuantizeLinear and DequantizeLinear, u8 activations, s8 weights
 per channel, calibrated with random inputs. --batch N gives the model's inputs N as their first extent.
@@ -19,6 +22,7 @@ Needs the packages lamina, onnx and onnxruntime; --openvino also openvino. --pro
 model (lamina.profile) instead. --smoke runs a small model once, and compares with ONNX Runtime only if it is installed.
 """
 import argparse
+import importlib
 import json
 import math
 import os
@@ -28,6 +32,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+OWN = "ONNX_MODELS_THREADS"  # the number of threads of a process that profiles
 
 
 def models_of(names):
@@ -125,31 +131,93 @@ def quantized(model):
         return onnx.load(files[2])
 
 
-# ---- runtimes: a function of a model, which returns a function of a dict of arrays that returns the outputs
+# ---- runtimes: a function of the path of a model, which returns a function of a dict of arrays that returns the outputs
 
-def lamina_runtime(model, threads):
+def lamina_runtime(path, threads):
     import lamina
 
-    return lamina.from_onnx(model.SerializeToString())
+    return lamina.from_onnx(path)
 
 
-def onnx_runtime(model, threads):
+def onnx_runtime(path, threads):
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = threads, 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return lambda inputs: session.run(None, inputs)
 
 
-def open_vino(model, threads):
+def open_vino(path, threads):
     import openvino
 
     core = openvino.Core()
-    compiled = core.compile_model(core.read_model(model.SerializeToString()), "CPU",
+    compiled = core.compile_model(core.read_model(path), "CPU",
                                   {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
     request = compiled.create_infer_request()
     return lambda inputs: list(request.infer(inputs).values())
+
+
+MODULES = {"lamina": "lamina", "ORT": "onnxruntime", "OpenVINO": "openvino"}
+MAKERS = {"lamina": lamina_runtime, "ORT": onnx_runtime, "OpenVINO": open_vino}
+
+
+def most_memory():
+    """Returns the most MB that this process has had (Linux)."""
+    line = next(line for line in pathlib.Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+def serve(name, folder, threads):
+    """Runs the model in the folder, and prints the seconds to its first result; then times, in milliseconds, for the seconds that each
+    line of the standard input has, and at its end the most memory in MB."""
+    import numpy
+
+    importlib.import_module(MODULES[name])
+    folder, inputs = pathlib.Path(folder), dict(numpy.load(f"{folder}/inputs.npz"))
+    begin = time.perf_counter()
+    run = MAKERS[name](f"{folder}/model.onnx", threads)
+    outputs = run(inputs)
+    first = time.perf_counter() - begin
+    numpy.savez(folder / f"{name}.npz", *[numpy.asarray(output) for output in outputs])
+    print(first, flush=True)
+    for line in sys.stdin:
+        run(inputs)  # brings its data to the caches
+        times, until = [], time.perf_counter() + float(line)
+        while not times or time.perf_counter() < until:
+            begin = time.perf_counter()
+            run(inputs)
+            times.append((time.perf_counter() - begin) * 1e3)
+        print(json.dumps(times), flush=True)
+    print(most_memory(), flush=True)
+
+
+class Runtime:
+    """A process that serves."""
+
+    def __init__(self, name, folder, threads):
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        self.process = subprocess.Popen([sys.executable, __file__, "--serve", name, folder, "--threads", str(threads)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.first, self.taken = self.answer(), []
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{' '.join(self.process.args)} ended with {self.process.wait()}")
+        return json.loads(line)
+
+    def run(self, seconds):
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        self.taken += self.answer()
+
+    def end(self):
+        """Returns its most memory."""
+        self.process.stdin.close()
+        memory = self.answer()
+        self.process.wait()
+        return memory
 
 
 def inputs_of(model, seed=1):
@@ -167,22 +235,6 @@ def apart(a, b):
     return max(float(numpy.max(numpy.abs(x - y)) / max(float(numpy.max(numpy.abs(y))), 1e-30)) for x, y in zip(a, b))
 
 
-def times_in_turns(runs, rounds, seconds):
-    """Returns the median milliseconds of each function."""
-    taken = [[] for _ in runs]
-    for run in runs:
-        run()
-    for _ in range(rounds):
-        for run, times in zip(runs, taken):
-            run()  # brings its data to the caches, while the other's threads end their spinning
-            until = time.perf_counter() + seconds
-            while not times or time.perf_counter() < until:
-                begin = time.perf_counter()
-                run()
-                times.append((time.perf_counter() - begin) * 1e3)
-    return [statistics.median(times) for times in taken]
-
-
 def model_of(path, chosen):
     import onnx
 
@@ -193,16 +245,23 @@ def model_of(path, chosen):
 
 
 def compared(path, chosen, threads):
+    import numpy
+
     model = model_of(path, chosen)
-    makers = {"lamina": lamina_runtime, "ORT": onnx_runtime, **({"OpenVINO": open_vino} if chosen.openvino else {})}
-    if chosen.smoke and not has_onnx_runtime():
-        del makers["ORT"]
-    inputs = inputs_of(model)
-    runs = {name: make(model, threads) for name, make in makers.items()}
-    outputs = {name: run(inputs) for name, run in runs.items()}
-    calls = [lambda run=run: run(inputs) for run in runs.values()]
-    row = {"model": "small" if path is None else path.stem.removeprefix("light_"), "threads": threads,
-           "ms": dict(zip(runs, times_in_turns(calls, chosen.rounds, chosen.seconds)))}
+    names = ["lamina", *(["ORT"] if not chosen.smoke or has_onnx_runtime() else []), *(["OpenVINO"] if chosen.openvino else [])]
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "model.onnx").write_bytes(model.SerializeToString())
+        numpy.savez(f"{folder}/inputs.npz", **inputs_of(model))
+        runtimes = {name: Runtime(name, folder, threads) for name in names}
+        outputs = {name: list(numpy.load(f"{folder}/{name}.npz").values()) for name in names}
+        for _ in range(chosen.rounds):
+            for runtime in runtimes.values():
+                runtime.run(chosen.seconds)
+        memory = {name: runtime.end() for name, runtime in runtimes.items()}
+    row = {"model": "small" if path is None else path.stem.removeprefix("light_"), "threads": threads, "MB": memory}
+    row["ms"] = {name: statistics.median(runtime.taken) for name, runtime in runtimes.items()}
+    row["fastest"] = {name: min(runtime.taken) for name, runtime in runtimes.items()}
+    row["first"] = {name: runtime.first for name, runtime in runtimes.items()}
     row["apart"] = max((apart(outputs["lamina"], other) for name, other in outputs.items() if name != "lamina"), default=0.0)
     return row
 
@@ -235,41 +294,29 @@ def write_profile(path, chosen, threads):
 def print_rows(rows):
     runtimes = list(rows[0]["ms"])
     others = runtimes[1:]
-    print(f"{'model':16}{'threads':>8}" + "".join(f"{name + ' ms':>12}" for name in runtimes) + "".join(f"{'ratio':>8}" for _ in others)
+    width = max(16, *(len(row["model"]) + 1 for row in rows))
+    print(f"{'model':{width}}{'threads':>8}" + "".join(f"{name + ' ms':>12}" for name in runtimes)
+          + "".join(f"{'ratio':>8}{'fastest':>8}" for _ in others) + f"{'first, s':>{7 * len(runtimes)}}{'MB':>{6 * len(runtimes)}}"
           + f"{'apart':>9}")
     for threads in sorted({row["threads"] for row in rows}):
         ratios = {name: [] for name in others}
         for row in (row for row in rows if row["threads"] == threads):
-            line = f"{row['model']:16}{threads:>8}" + "".join(f"{row['ms'][name]:>12.2f}" for name in runtimes)
+            line = f"{row['model']:{width}}{threads:>8}" + "".join(f"{row['ms'][name]:>12.2f}" for name in runtimes)
             for name in others:
-                ratios[name].append(row["ms"][name] / row["ms"]["lamina"])
-                line += f"{ratios[name][-1]:>8.2f}"
+                ratios[name].append([row[key][name] / row[key]["lamina"] for key in ("ms", "fastest")])
+                line += "".join(f"{ratio:>8.2f}" for ratio in ratios[name][-1])
+            line += "".join(f"{row['first'][name]:>7.2f}" for name in runtimes) + "".join(f"{row['MB'][name]:>6.0f}" for name in runtimes)
             print(line + f"{row['apart']:>9.1g}")
         if others:
-            means = [math.exp(statistics.fmean(map(math.log, ratios[name]))) for name in others]
-            print(f"{'geometric mean':16}{threads:>8}" + " " * 12 * len(runtimes) + "".join(f"{mean:>8.2f}" for mean in means))
+            means = [statistics.geometric_mean(column) for name in others for column in zip(*ratios[name])]
+            print(f"{'geometric mean':{width}}{threads:>8}" + " " * 12 * len(runtimes) + "".join(f"{mean:>8.2f}" for mean in means))
 
 
-def run_here(chosen, threads):
-    """Compares all models with this number of threads, which OpenMP has already read."""
-    rows = []
-    for path in [None] if chosen.smoke else models_of(chosen.models):
-        if chosen.profile:
-            write_profile(path, chosen, threads)
-            continue
-        rows.append(compared(path, chosen, threads))
-        print(f"{rows[-1]['model']}, {threads} threads: {rows[-1]['ms']}", file=sys.stderr)
-    return rows
-
-
-def run_in_process(arguments, threads):
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "ONNX_MODELS_THREADS": str(threads)}
-    done = subprocess.run([sys.executable, __file__, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        sys.exit(done.returncode)
-    *shown, last = done.stdout.splitlines()
-    print(*shown, sep="\n", end="\n" if shown else "")
-    return json.loads(last)
+def profile_all(chosen, threads):
+    """Profiles all models in a process of its own, with this number of threads."""
+    own = subprocess.run([sys.executable, __file__, *sys.argv[1:]], env={**os.environ, "OMP_NUM_THREADS": str(threads), OWN: str(threads)})
+    if own.returncode != 0:
+        sys.exit(own.returncode)
 
 
 def main():
@@ -284,14 +331,26 @@ def main():
     parser.add_argument("--profile")
     parser.add_argument("--json")
     parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.smoke:
         chosen.rounds, chosen.seconds = 1, 0.0
-    own_threads = os.environ.get("ONNX_MODELS_THREADS")
-    if own_threads is not None:
-        print(json.dumps(run_here(chosen, int(own_threads))))
+    if chosen.serve:
+        serve(*chosen.serve, int(chosen.threads))
         return
-    rows = [row for threads in map(int, chosen.threads.split(",")) for row in run_in_process(sys.argv[1:], threads)]
+    paths = [None] if chosen.smoke else models_of(chosen.models)
+    if chosen.profile and OWN in os.environ:
+        for path in paths:
+            write_profile(path, chosen, int(os.environ[OWN]))
+        return
+    rows = []
+    for threads in map(int, chosen.threads.split(",")):
+        if chosen.profile:
+            profile_all(chosen, threads)
+            continue
+        for path in paths:
+            rows.append(compared(path, chosen, threads))
+            print(f"{rows[-1]['model']}, {threads} threads: {rows[-1]['ms']}", file=sys.stderr)
     if chosen.json:
         pathlib.Path(chosen.json).write_text(json.dumps(rows, indent=1) + "\n")
     if rows:
