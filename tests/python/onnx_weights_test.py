@@ -128,3 +128,21 @@ def test_packed_integers_of_a_graph():
         np.testing.assert_allclose(made, data @ (values * scales[:, None]).T, rtol=1e-5, atol=1e-5)
     with pytest.raises(lamina.Error, match=r"s4\[2, 16\], allowed is .* s4\[6, 8\]"):
         run(data, data, scales)
+
+
+def test_a_loaded_model_is_not_changed_and_inference_gets_no_large_weights(monkeypatch):
+    seen, infer = [], onnx.shape_inference.infer_shapes
+
+    def inferred(model, **how):
+        seen.append(model.ByteSize())
+        return infer(model, **how)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", inferred)
+    weights, x = some(64, 96), some(3, 64)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Reshape", ["p", "shape"], ["y"])]
+    model = model_of(nodes, {"x": x}, [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.array([3, 4, 24]), "shape")])
+    before = model.SerializeToString()
+    y, = lamina.from_onnx(model)(x)
+    assert model.SerializeToString() == before
+    assert seen and max(seen) < weights.nbytes
+    np.testing.assert_allclose(y, (x @ weights).reshape(3, 4, 24), rtol=1e-4, atol=1e-4)

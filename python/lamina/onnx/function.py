@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 import os
 from typing import Any, Callable, Optional, Union
 
 import onnx
-from onnx import numpy_helper, shape_inference, version_converter
+from onnx import external_data_helper, numpy_helper, shape_inference, version_converter
 
 from lamina._errors import Error
 from lamina._verbose import log
@@ -17,6 +19,7 @@ from lamina.onnx.node import DataSized, NeedsShapes, NeedsValue
 from lamina.onnx.stages import Stages
 
 OLDEST = 13
+MOST_VALUES_OF_SHAPES = 1024  # of an initializer that determines shapes
 MOST_COMPILED = 64  # graphs that are kept, for sets of values of static inputs or of shapes
 
 
@@ -36,6 +39,7 @@ class OnnxFunction:
     names. The model is compiled once per set of their values; of more than 64 sets, those used least recently are dropped."""
 
     def __init__(self, model: onnx.ModelProto, name: str) -> None:
+        """model: is changed."""
         self.name, self._model = name, _inferred(model, name)
         self._weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
         self.input_names = [value.name for value in model.graph.input if value.name not in self._weights]
@@ -128,17 +132,58 @@ def from_onnx(model: Union[str, os.PathLike, bytes, onnx.ModelProto], name: str 
     in messages if `model` is not a path. Raises lamina.Error if the model is not valid, or with all nodes that have an
     unsupported op, type or attribute; for nodes that depend on static inputs, the first call raises it."""
     if isinstance(model, (str, os.PathLike)):
-        name, model = str(model), onnx.load(model)
+        name, model = str(model), _read(model)
     elif isinstance(model, bytes):
         model = onnx.load_from_string(model)
+    else:
+        given, model = model, onnx.ModelProto()
+        model.CopyFrom(given)
     return OnnxFunction(_of_today(model, name), name)
 
 
+def _read(path: Union[str, os.PathLike]) -> onnx.ModelProto:
+    """As onnx.load, which copies the file to memory before it parses it."""
+    if os.path.splitext(path)[1] != ".onnx" or os.path.getsize(path) == 0:
+        return onnx.load(path)
+    model = onnx.ModelProto()
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+        model.ParseFromString(memoryview(view))
+    external_data_helper.load_external_data_for_model(model, os.path.dirname(path))
+    return model
+
+
 def _inferred(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """Returns the model with the shapes of its values. Inference gets no weights, which it would copy three times."""
+    weightless = _without(model, "graph")
+    weightless.graph.CopyFrom(_without(model.graph, "initializer"))
+    for tensor in model.graph.initializer:
+        if math.prod(tensor.dims) <= MOST_VALUES_OF_SHAPES:
+            weightless.graph.initializer.append(tensor)
+        else:
+            weightless.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, data_location=onnx.TensorProto.EXTERNAL)
     try:
-        return shape_inference.infer_shapes(model, strict_mode=False)
+        graph = shape_inference.infer_shapes(weightless, strict_mode=False).graph
     except Exception as error:
         raise Error(f"{name}: {error}", "invalid_graph") from None
+    for field in ("node", "value_info", "output"):
+        model.graph.ClearField(field)
+        getattr(model.graph, field).extend(getattr(graph, field))
+    return model
+
+
+def _without(message: Any, name: str) -> Any:
+    """Returns a copy of a message without one of its fields."""
+    copy = type(message)()
+    for field, value in message.ListFields():
+        if field.name == name:
+            continue
+        if hasattr(value, "extend"):
+            getattr(copy, field.name).extend(value)
+        elif hasattr(value, "CopyFrom"):
+            getattr(copy, field.name).CopyFrom(value)
+        else:
+            setattr(copy, field.name, value)
+    return copy
 
 
 def _of_today(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
