@@ -73,10 +73,16 @@ bool has_contiguous_channels(const Graph& graph, const Op& op) {
   return rank > 1 && are_contiguous_along(graph, op, has_channels_last(op) ? static_cast<size_t>(rank) - 1 : 1, kLeast);
 }
 
+// Few channels leave lanes empty if they are transposed, so kernels pay off for shorter rows.
 bool has_contiguous_rows(const Graph& graph, const Op& op) {
-  constexpr int64_t kLeast = 48;
-  const int rank = graph.tensor(op.inputs[0]).rank();
-  return rank > 2 && are_contiguous_along(graph, op, static_cast<size_t>(rank) - (has_channels_last(op) ? 2 : 1), kLeast);
+  constexpr int64_t kLeast = 48, kLeastOfFewChannels = 16, kFewChannels = 12;
+  const LogicalTensor& first = graph.tensor(op.inputs[0]);
+  const int rank = first.rank();
+  if (rank <= 2) return false;
+  const size_t last = static_cast<size_t>(rank) - 1;
+  const bool is_channels_last = has_channels_last(op);
+  const bool has_few = first.has_full_shape() && (*first.shape)[is_channels_last ? last : 1] <= kFewChannels;
+  return are_contiguous_along(graph, op, is_channels_last ? last - 1 : last, has_few ? kLeastOfFewChannels : kLeast);
 }
 
 }  // namespace lamina::cpu
