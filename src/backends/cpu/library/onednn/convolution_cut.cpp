@@ -13,7 +13,7 @@ constexpr int64_t kMinSlice = 64, kSliceStep = 32;  // channels
 
 // For an image. The call of a tile costs less than a microsecond.
 constexpr double kTileOperations = 1.5e6;    // multiplications and additions that justify a separate tile
-constexpr double kIntegerOperations = 6e6;   // of integers: an instruction multiplies four for each float
+constexpr double kIntegerOperations = 48e5;  // of integers: an instruction multiplies four for each float
 constexpr double kChannelOperations = 4e5;   // of integers, if each channel is alone: an instruction multiplies one in four
 constexpr double kBorderOperations = 16e6;   // of integers, if the call also finds what a zero point adds at the border
 constexpr double kTileBytes = 128 << 10;     // bytes read and written that justify a separate tile
