@@ -112,7 +112,8 @@ void LineStep::run_part(const Memory& memory, const Part& part, const void** win
 
 void LineStep::run_line(const Memory& memory, const Part& part, int64_t line, const void** window) const {
   const int64_t bytes = part.first_channel * c_.element_bytes;
-  const int64_t dst = find_window(memory.left + (c_.is_shared ? 0 : bytes), part.first_line + line, window) + bytes;
+  const char* const left = memory.left + bytes_of_src(part.first_channel);
+  const int64_t dst = find_window(left, part.first_line + line, window) + bytes;
   Memory at{nullptr, memory.weights + weights_at(part.first_channel), memory.bias == nullptr ? nullptr : memory.bias + bytes,
             memory.dst + dst, line * tiles_of_line_};
   for (const LineProgram::Tiles& tiles : c_.tiles) {
@@ -145,13 +146,18 @@ void LineStep::run_channels(const LineProgram::Tiles& tiles, const Memory& at, c
   }
   const int64_t first = (tiles.first * axis.per_row + axis.first) * axis.left * bytes, dst = tiles.first * dst_pixel;
   const auto call = [&](const CompiledCode& code, int64_t channel) {
-    code.as<LineTileFunction>()(window, first + (c_.is_shared ? 0 : channel * bytes), at.weights + channel * bytes,
+    code.as<LineTileFunction>()(window, first + bytes_of_src(channel), at.weights + channel * bytes,
                                 at.dst + dst + channel * bytes, at.bias == nullptr ? nullptr : at.bias + channel * bytes,
                                 &strides);
   };
   if (whole > 0) call(code_[tiles.code].whole, 0);
   strides.blocks = 1;
   if (whole * width < part.channels) call(code_[tiles.code].last, whole * width);
+}
+
+// To the channel that this column multiplies.
+int64_t LineStep::bytes_of_src(int64_t column) const {
+  return c_.is_shared ? 0 : column / c_.columns_of_channel * c_.element_bytes;
 }
 
 int64_t LineStep::find_window(const char* left, int64_t line, const void** window) const {

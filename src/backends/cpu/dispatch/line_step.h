@@ -59,6 +59,7 @@ class LineStep final : public Primitive {
   int64_t weights_at(int64_t channel) const;
   int64_t weights_row(int64_t channel) const;
   int64_t bytes_ahead(int64_t lines) const;
+  int64_t bytes_of_src(int64_t column) const;
   void pack_panel(const char* weights, int64_t first_channel, int64_t channels, char* to) const;
   void run_part(const Memory& memory, const Part& part, const void** window) const;
   void run_line(const Memory& memory, const Part& part, int64_t line, const void** window) const;

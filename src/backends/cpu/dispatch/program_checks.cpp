@@ -244,7 +244,8 @@ void check(const LineProgram& program, size_t args, size_t codes) {
   require(is_in(program.element_bytes, 1, 8) && is_in(program.lanes, 1, kMostOfTile) &&
               is_in(program.vectors, 1, kMostOfTile) && is_in(program.line_block, 1, kMostExtent) &&
               is_in(program.column_block, 1, kMostExtent) && is_in(program.chunk, 1, kMostExtent) &&
-              is_in(program.threads, 1, kMostOfTile),
+              is_in(program.threads, 1, kMostOfTile) && is_in(program.columns_of_channel, 1, program.lanes) &&
+              program.lanes % program.columns_of_channel == 0,
           "blocks of a convolution");
   int64_t pixels = 0;
   for (const LineProgram::Tiles& tiles : program.tiles) {

@@ -31,11 +31,12 @@ class LineEmitter {
     f_.repeat(stride(5), {f_.arg(1), f_.arg(3), f_.at(f_.arg(2), stride(11))}, [&](const Values& tile) {
       const Values end = f_.repeat(blocks, {tile[0], f_.arg(2), tile[1], f_.i64(0), tile[2]}, [&](const Values& block) {
         llvm::Value *const weights = block[1], *const dst = block[2], *const bias = block[3];
+        prefetch_sums(f_.at(dst, dst_tile));
         const Values made = sums(lines, block[0], weights, block[4]);
         store(made, dst, bias);
         llvm::Value* const bytes = f_.i64(tile_.vectors * f_.vector_bytes());
-        return Values{tile_.is_shared ? block[0] : f_.b.CreateAdd(block[0], bytes), f_.at(weights, bytes), f_.at(dst, bytes),
-                      f_.b.CreateAdd(bias, bytes), made[sum_count() + 1]};
+        return Values{tile_.is_shared ? block[0] : f_.b.CreateAdd(block[0], bytes_of_channels(tile_.vectors)),
+                      f_.at(weights, bytes), f_.at(dst, bytes), f_.b.CreateAdd(bias, bytes), made[sum_count() + 1]};
       });
       return Values{f_.b.CreateAdd(tile[0], src_tile), f_.at(tile[1], dst_tile), end[4]};
     });
@@ -65,6 +66,14 @@ class LineEmitter {
       after.push_back(f_.b.CreateConstGEP1_64(f_.b.getInt64Ty(), before.back(), 1));
       return after;
     });
+  }
+
+  // Of the next tile, so that its stores do not wait for lines of the cache.
+  void prefetch_sums(llvm::Value* dst) {
+    constexpr int64_t kLine = 64;
+    for (int pixel = 0; pixel < tile_.pixels; ++pixel)
+      for (int64_t byte = 0; byte < tile_.vectors * f_.vector_bytes(); byte += kLine)
+        f_.prefetch(f_.at(f_.at(dst, f_.b.CreateMul(dst_pixel_, f_.i64(pixel))), f_.i64(byte)), true);
   }
 
   Values without_line(Values state) {
@@ -115,7 +124,7 @@ class LineEmitter {
       llvm::Value* const shared = is_zero ? zero_ : tile_.is_shared ? splat(at) : nullptr;
       for (int v = 0; v < tile_.vectors; ++v) {
         llvm::Value*& sum = state[static_cast<size_t>(pixel * tile_.vectors + v)];
-        llvm::Value* const element = shared != nullptr ? shared : load(at, v);
+        llvm::Value* const element = shared != nullptr ? shared : elements_at(at, v);
         sum = f_.b.CreateIntrinsic(llvm::Intrinsic::fma, {f_.vector}, {element, factors[static_cast<size_t>(v)], sum});
       }
     }
@@ -126,6 +135,18 @@ class LineEmitter {
   llvm::Value* splat(llvm::Value* place) {
     return f_.b.CreateVectorSplat(static_cast<unsigned>(f_.lanes), f_.load(f_.scalar, place));
   }
+
+  // Of src, for the columns of vector `v`.
+  llvm::Value* elements_at(llvm::Value* pointer, int v) {
+    const int columns = tile_.columns_of_channel;
+    if (columns == 1) return load(pointer, v);
+    llvm::Value* const elements =
+        f_.load_first((is_whole(v) ? f_.lanes : tile_.last_lanes) / columns, f_.at(pointer, bytes_of_channels(v)));
+    std::vector<int> channel_of_lane;
+    for (int lane = 0; lane < f_.lanes; ++lane) channel_of_lane.push_back(lane / columns);
+    return f_.b.CreateShuffleVector(elements, channel_of_lane);
+  }
+  llvm::Value* bytes_of_channels(int vectors) { return f_.i64(vectors * f_.vector_bytes() / tile_.columns_of_channel); }
 
   llvm::Value* place_of(const Values& state, int pixel) {
     llvm::Value* const pointer = state[first_pixel() + static_cast<size_t>(pixel / kPixelsOfAddress)];
@@ -186,7 +207,8 @@ std::string describe(const LineTile& tile) {
               tile.is_dense    ? " dense"
               : tile.is_shared ? " shared"
                                : "",
-              " channels and ", tile.vectors, " vectors of ", tile.vector_bits, " bits, ", kernel::name_of(tile.type),
+              " channels", tile.columns_of_channel == 1 ? "" : join(" of ", tile.columns_of_channel, " columns"), " and ",
+              tile.vectors, " vectors of ", tile.vector_bits, " bits, ", kernel::name_of(tile.type),
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
               outside.empty() ? "" : join(", outside", outside), describe(tile.map));
 }

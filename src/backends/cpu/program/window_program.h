@@ -51,8 +51,8 @@ struct ConvolutionProgram {
   }
 };
 
-// A convolution along lines of an image (dispatch/line_step.h): the columns of dst are contiguous, those of src if each column
-// has its own channel. Strides are in elements, which have the type of the sums.
+// A convolution along lines of an image (dispatch/line_step.h): the columns of dst are contiguous, and the channels of src
+// unless all columns share them. Strides are in elements, which have the type of the sums.
 struct LineProgram {
   // Tiles of a line of dst with the same code: `count` of them, of `pixels` each.
   struct Tiles {
@@ -68,8 +68,9 @@ struct LineProgram {
   size_t left = 0, right = 0, dst = 0;  // args
   std::optional<size_t> bias = std::nullopt;
   kernel::WindowDim images = {}, columns = {}, inner_terms = {};
-  bool is_shared = false;  // all columns multiply the same elements of src
-  bool is_dense = false;   // of many channels: weights are panels, each of as many columns as a tile
+  bool is_shared = false;          // all columns multiply the same elements of src
+  bool is_dense = false;           // of many channels: weights are panels, each of as many columns as a tile
+  int64_t columns_of_channel = 1;  // of src, if they do not share all channels
   std::vector<kernel::WindowAxis> axes = {};
   int64_t element_bytes = 0;
   bool is_matrix = false;         // dst is one dense matrix
@@ -83,8 +84,8 @@ struct LineProgram {
   template <typename Self, typename Visit>
   static void for_each_field(Self& self, const Visit& visit) {
     visit(self.left), visit(self.right), visit(self.dst), visit(self.bias), visit(self.images), visit(self.columns);
-    visit(self.inner_terms), visit(self.is_shared), visit(self.is_dense), visit(self.axes), visit(self.element_bytes),
-        visit(self.is_matrix);
+    visit(self.inner_terms), visit(self.is_shared), visit(self.is_dense), visit(self.columns_of_channel);
+    visit(self.axes), visit(self.element_bytes), visit(self.is_matrix);
     visit(self.are_packed_ahead), visit(self.lanes), visit(self.vectors), visit(self.tiles), visit(self.line_block);
     visit(self.column_block), visit(self.chunk);
     visit(self.threads);

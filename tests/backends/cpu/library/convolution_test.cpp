@@ -286,6 +286,20 @@ TEST(ConvolutionStep, ChannelsAloneAreVectors) {
   }
 }
 
+// The last vector has some columns.
+TEST(ConvolutionStep, ColumnsOfAChannelAreVectors) {
+  for (const int64_t columns : {2, 4, 8}) {
+    const ConvolutionCase usual{
+        .batch = 2, .src_channels = 20, .dst_channels = 20 * columns, .groups = 20, .space = {9, 12}, .strides = {2, 2}};
+    ConvolutionCase of_one_tap = usual;
+    of_one_tap.kernel = {1, 1}, of_one_tap.pads_begin = {0, 0}, of_one_tap.pads_end = {0, 0};
+    for (const ConvolutionCase& c : {usual, of_one_tap}) {
+      const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
+      EXPECT_THAT(run.info.kernels, Contains(StartsWith("depthwise convolution, "))) << columns << " columns";
+    }
+  }
+}
+
 TEST(ConvolutionStep, FewChannelsGoAlongLines) {
   const ConvolutionCase c{.batch = 1, .src_channels = 3, .dst_channels = 32, .space = {28, 28}, .strides = {2, 2}};
   const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);

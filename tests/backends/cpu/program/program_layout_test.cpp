@@ -34,7 +34,7 @@ TEST(ProgramLayout, IsThatOfItsVersion) {
            layout<cpu::TileProgram>("TileProgram"), layout<cpu::WindowRowsProgram>("WindowRowsProgram"),
            layout<cpu::ConvolutionProgram>("ConvolutionProgram"), layout<cpu::LineProgram>("LineProgram"), "ProductStrides ",
            sizeof(cpu::ProductStrides), "\nLineStrides ", sizeof(cpu::LineStrides), "\n");
-  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 5
+  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 6
 AxisRowsProgram 2
 TopKProgram 9
 RunningProgram 8
@@ -46,7 +46,7 @@ ProductProgram 54
 TileProgram 20
 WindowRowsProgram 34
 ConvolutionProgram 22
-LineProgram 32
+LineProgram 33
 ProductStrides 112
 LineStrides 112
 )") << "a change of the layout needs a new kProgramVersion";

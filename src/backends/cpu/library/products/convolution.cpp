@@ -239,12 +239,16 @@ ConvolutionProgram program_of(const WindowedContraction& c) {
           .axes = c.axes};
 }
 
+// Windows of one tap, of contiguous channels.
+bool is_matrix_of_pixels(const WindowedContraction& c) { return has_whole_rows(c) && c.inner_terms.left == 1; }
+
 // Null if there is other code for it.
 std::unique_ptr<const Primitive> by_lines(const WindowedContraction& c, const Machine& machine, const PrimitiveUse& use) {
   const ColumnGroups groups = groups_in_vectors(c, machine);
-  if (groups == ColumnGroups{1, 1}) return line_convolution(with_groups_as_columns(c), true, makes_matrix(c), machine, use);
-  if (groups.columns > 0 || has_whole_rows(c)) return nullptr;
-  return line_convolution(c, false, makes_matrix(c), machine, use);
+  if (groups.columns > 0 && groups.step == 1)
+    return line_convolution(with_groups_as_columns(c), groups.columns, makes_matrix(c), machine, use);
+  if (groups.columns > 0 || is_matrix_of_pixels(c)) return nullptr;
+  return line_convolution(c, 0, makes_matrix(c), machine, use);
 }
 
 std::unique_ptr<const Primitive> convolution(const kernel::LibraryStep& step, const PrimitiveUse& use) {

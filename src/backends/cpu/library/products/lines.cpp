@@ -68,15 +68,16 @@ std::vector<bool> inside_of(const Axis& axis, int64_t first, int64_t pixels) {
 
 class Compiler {
  public:
-  Compiler(const WindowedContraction& c, bool is_depthwise, const Machine& machine, int threads, ResultMap map)
+  Compiler(const WindowedContraction& c, int columns_of_channel, const Machine& machine, int threads, ResultMap map)
       : c_(c),
         map_(std::move(map)),
-        is_depthwise_(is_depthwise),
-        is_dense_(!is_depthwise && is_dense(c)),
+        is_depthwise_(columns_of_channel > 0),
+        columns_of_channel_(std::max(columns_of_channel, 1)),
+        is_dense_(!is_depthwise_ && is_dense(c)),
         machine_(machine),
         lanes_(lanes_of(machine, c.left.dtype)),
         lines_(c.outer_rows.extent) {
-    const Shape shape = shape_of(c, is_depthwise, machine);
+    const Shape shape = shape_of(c, is_depthwise_, machine);
     vectors_ = shape.vectors;
     for (size_t a = 0; a + 1 < c.axes.size(); ++a) lines_ *= c.axes[a].rows;
     cut_lines(shape.pixels);
@@ -93,6 +94,7 @@ class Compiler {
             .inner_terms = c_.inner_terms,
             .is_shared = !is_depthwise_,
             .is_dense = is_dense_,
+            .columns_of_channel = columns_of_channel_,
             .axes = c_.axes,
             .element_bytes = bytes_of(c_.left.dtype, 1),
             .is_matrix = is_matrix,
@@ -163,6 +165,7 @@ class Compiler {
                   .terms = static_cast<int>(axis.terms),
                   .channels = is_dense_ ? 0 : static_cast<int>(c_.inner_terms.extent),
                   .is_shared = !is_depthwise_,
+                  .columns_of_channel = columns_of_channel_,
                   .is_dense = is_dense_,
                   .inside = inside_of(axis, first, pixels),
                   .map = map_};
@@ -196,13 +199,13 @@ class Compiler {
     return best;
   }
 
-  // Channels for which the lines of a window fit half of the first-level cache.
+  // Columns for which the lines of a window fit half of the first-level cache.
   int64_t chunk() const {
     const Axis& axis = c_.axes.back();
     if (is_dense_) return width();
     if (!is_depthwise_) return column_block_;
     const int64_t bytes = terms() / axis.terms * axis.pixels * bytes_of(c_.left.dtype, 1);
-    return std::max(machine_.caches.first / 2 / bytes / width(), int64_t{1}) * width();
+    return std::max(machine_.caches.first / 2 / bytes * columns_of_channel_ / width(), int64_t{1}) * width();
   }
 
   CompiledCode compiled(LineTile tile, int64_t vectors, int last_lanes) const {
@@ -213,7 +216,9 @@ class Compiler {
 
   const WindowedContraction& c_;
   const ResultMap map_;
-  const bool is_depthwise_, is_dense_;
+  const bool is_depthwise_;
+  const int columns_of_channel_;
+  const bool is_dense_;
   const Machine& machine_;
   int64_t lanes_, vectors_ = 1, lines_, line_block_ = 1, column_block_ = 1;
   int threads_ = 1;
@@ -223,12 +228,12 @@ class Compiler {
 
 }  // namespace
 
-std::unique_ptr<const Primitive> line_convolution(const WindowedContraction& c, bool is_depthwise, bool is_matrix,
+std::unique_ptr<const Primitive> line_convolution(const WindowedContraction& c, int columns_of_channel, bool is_matrix,
                                                   const Machine& machine, const PrimitiveUse& use) {
-  if (!has_layout(c, is_depthwise)) return nullptr;
+  if (!has_layout(c, columns_of_channel > 0)) return nullptr;
   ResultMap map;
   if (use.following != nullptr) map = result_map_of(*use.following, c.sum_type());
-  const Compiler compiler(c, is_depthwise, machine, use.threads, map);
+  const Compiler compiler(c, columns_of_channel, machine, use.threads, map);
   const bool may_pack = use.packs_weights && !use.reads_packed_once && c.right.port == 1;
   const bool is_packed = use.like != nullptr ? use.like->packed_bytes() > 0 : may_pack;
   return std::make_unique<const LineStep>(compiler.program(is_matrix, is_packed), compiler.code(), compiler.name(),

@@ -1,4 +1,4 @@
-// Convolutions along lines of an image: of each channel by itself, or of few channels.
+// Convolutions along lines of an image: of each channel by itself, of few channels, or dense.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,10 @@
 
 namespace lamina::cpu {
 
-// `is_depthwise`: the groups of the convolution are the columns of `c`. `is_matrix`: dst is one dense matrix. Returns null if
-// tensors have other types or layouts than the code needs, or too many channels.
-std::unique_ptr<const Primitive> line_convolution(const kernel::WindowedContraction& c, bool is_depthwise, bool is_matrix,
+// `columns_of_channel`: successive columns of `c` that have a channel by itself; 0: all columns share all channels.
+// `is_matrix`: dst is one dense matrix. Returns null if tensors have other types or layouts than the code needs, or too many
+// channels.
+std::unique_ptr<const Primitive> line_convolution(const kernel::WindowedContraction& c, int columns_of_channel, bool is_matrix,
                                                   const Machine& machine, const PrimitiveUse& use);
 
 }  // namespace lamina::cpu
