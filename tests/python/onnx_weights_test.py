@@ -146,3 +146,44 @@ def test_a_loaded_model_is_not_changed_and_inference_gets_no_large_weights(monke
     assert model.SerializeToString() == before
     assert seen and max(seen) < weights.nbytes
     np.testing.assert_allclose(y, (x @ weights).reshape(3, 4, 24), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("opset", [11, 21])
+def test_files_and_bytes_have_the_results_of_a_loaded_model(tmp_path, opset):
+    # NonZero splits the model, whose second part has weights, too; version 11 is converted.
+    weights, x = some(64, 96), some(3, 64)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("NonZero", ["mask"], ["places"]),
+             helper.make_node("GatherND", ["p", "places_by_row"], ["y"]), helper.make_node("Transpose", ["places"], ["places_by_row"], perm=[1, 0])]
+    nodes[2], nodes[3] = nodes[3], nodes[2]
+    mask = RNG.random((3, 96)) > 0.5
+    model = model_of(nodes, {"x": x}, [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(mask, "mask")])
+    model.opset_import[0].version = opset
+    model.ir_version = 7
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    outputs = [lamina.from_onnx(given)(x)[0] for given in (model, path, path.read_bytes())]
+    np.testing.assert_allclose(outputs[0], (x @ weights)[mask], rtol=1e-4, atol=1e-4)
+    for output in outputs[1:]:
+        np.testing.assert_array_equal(outputs[0], output)
+
+
+def test_weights_beside_a_file_and_of_few_bits_are_read(tmp_path):
+    weights, x = some(64, 96), some(3, 64)
+    few = numpy_helper.from_array(RNG.integers(-8, 8, (96, 32)).astype(helper.tensor_dtype_to_np_dtype(TensorProto.INT4)), "q")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("DequantizeLinear", ["q", "s"], ["d"]),
+             helper.make_node("MatMul", ["p", "d"], ["y"])]
+    model = model_of(nodes, {"x": x}, [numpy_helper.from_array(weights, "w"), few, numpy_helper.from_array(np.float32(0.5), "s")])
+    expected, = lamina.from_onnx(model)(x)
+    onnx.save(model, tmp_path / "model.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    y, = lamina.from_onnx(tmp_path / "model.onnx")(x)
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.9])
+def test_a_part_of_a_file_is_refused_as_protobuf_refuses_it(tmp_path, kept):
+    data = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": some(3, 64)}, [numpy_helper.from_array(some(64, 96), "w")]).SerializeToString()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data[:int(len(data) * kept)])
+    for given in (path, path.read_bytes()):
+        with pytest.raises(Exception, match="(?i)pars"):
+            lamina.from_onnx(given)

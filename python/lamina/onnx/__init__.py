@@ -1,6 +1,7 @@
 """ONNX models as functions: `from_onnx(model)`. `lamina.onnx_backend` is the interface for ONNX's own tests.
 
     function.py    a model as a function of arrays
+    files.py       reads models without copies of their weights
     importer.py    converts a model's nodes to a graph: applies rules, computes constants, expands functions
     refusals.py    collects what is refused in a model
     stages.py      splits a model where the size of a result depends on data

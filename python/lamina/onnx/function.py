@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-import mmap
 import os
 from typing import Any, Callable, Optional, Union
 
 import onnx
-from onnx import external_data_helper, numpy_helper, shape_inference, version_converter
+from onnx import numpy_helper, shape_inference, version_converter
 
 from lamina._errors import Error
 from lamina._verbose import log
 from lamina.explanation import Explanation
+from lamina.onnx.files import MOST_VALUES_OF_SHAPES, read_bytes, read_file
 from lamina.onnx.importer import Importer
 from lamina.onnx.inputs import split_inputs, structured_inputs
 from lamina.onnx.node import DataSized, NeedsShapes, NeedsValue
 from lamina.onnx.stages import Stages
 
 OLDEST = 13
-MOST_VALUES_OF_SHAPES = 1024  # of an initializer that determines shapes
 MOST_COMPILED = 64  # graphs that are kept, for sets of values of static inputs or of shapes
 
 
@@ -38,10 +37,10 @@ class OnnxFunction:
     The values of inputs that determine shapes or attributes (axes, bounds, sizes) are compiled in; `static_inputs` has their
     names. The model is compiled once per set of their values; of more than 64 sets, those used least recently are dropped."""
 
-    def __init__(self, model: onnx.ModelProto, name: str) -> None:
-        """model: is changed."""
+    def __init__(self, model: onnx.ModelProto, name: str, weights: dict) -> None:
+        """model: is changed. weights: arrays of initializers, which may lack their data in the model."""
         self.name, self._model = name, _inferred(model, name)
-        self._weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+        self._weights = {t.name: weights[t.name] if t.name in weights else numpy_helper.to_array(t) for t in model.graph.initializer}
         self.input_names = [value.name for value in model.graph.input if value.name not in self._weights]
         self.output_names = [value.name for value in model.graph.output]
         self.static_inputs: list = []
@@ -81,7 +80,7 @@ class OnnxFunction:
             self.static_inputs.append(needed.name)
             log.info("%s is compiled for each value of input %r", self.name, needed.name)
         elif isinstance(needed, DataSized):
-            self._stages = Stages(self._model, needed, self._weights, self.name, lambda model: OnnxFunction(model, self.name))
+            self._stages = Stages(self._model, needed, self._weights, self.name, lambda model: OnnxFunction(model, self.name, self._weights))
             log.info("%s is split at tensors whose size or value depends on data: %s", self.name, needed)
         else:
             self.by_shapes = True
@@ -131,25 +130,18 @@ def from_onnx(model: Union[str, os.PathLike, bytes, onnx.ModelProto], name: str 
     model: a path, the bytes of a file, or a loaded model. ONNX's converter converts models of an opset before 13. name: used
     in messages if `model` is not a path. Raises lamina.Error if the model is not valid, or with all nodes that have an
     unsupported op, type or attribute; for nodes that depend on static inputs, the first call raises it."""
-    if isinstance(model, (str, os.PathLike)):
-        name, model = str(model), _read(model)
-    elif isinstance(model, bytes):
-        model = onnx.load_from_string(model)
+    given, weights = model, {}
+    if isinstance(given, (str, os.PathLike)):
+        name = str(given)
+        model, weights = read_file(given)
+    elif isinstance(given, bytes):
+        model, weights = read_bytes(given)
     else:
-        given, model = model, onnx.ModelProto()
+        model = onnx.ModelProto()
         model.CopyFrom(given)
-    return OnnxFunction(_of_today(model, name), name)
-
-
-def _read(path: Union[str, os.PathLike]) -> onnx.ModelProto:
-    """As onnx.load, which copies the file to memory before it parses it."""
-    if os.path.splitext(path)[1] != ".onnx" or os.path.getsize(path) == 0:
-        return onnx.load(path)
-    model = onnx.ModelProto()
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-        model.ParseFromString(memoryview(view))
-    external_data_helper.load_external_data_for_model(model, os.path.dirname(path))
-    return model
+    if weights and not _is_of_today(model):
+        model, weights = onnx.load_from_string(given) if isinstance(given, bytes) else onnx.load(given), {}
+    return OnnxFunction(_of_today(model, name), name, weights)
 
 
 def _inferred(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
@@ -186,10 +178,18 @@ def _without(message: Any, name: str) -> Any:
     return copy
 
 
+def _opset(model: onnx.ModelProto) -> int:
+    return next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), OLDEST)
+
+
+def _is_of_today(model: onnx.ModelProto) -> bool:
+    return _opset(model) >= OLDEST
+
+
 def _of_today(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
-    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), OLDEST)
-    if opset >= OLDEST:
+    if _is_of_today(model):
         return model
+    opset = _opset(model)
     if opset < 9 and any(node.op_type == "Scan" for node in model.graph.node):  # the converter keeps it, with another meaning
         raise Error(f"{name}: Scan of opset {opset}, allowed is 9 or newer", "unimplemented")
     try:
