@@ -99,11 +99,14 @@ class OnnxFunction:
     def _compiled_for(self, static: dict, forms: dict) -> Any:
         """The last entry of _compiled is the most recently used one."""
         key = (*((name, str(a.dtype), a.shape, a.tobytes()) for name, a in static.items()), *forms.items())
-        found = self._compiled.pop(key, None)
-        self._compiled[key] = found if found is not None else self._imported(static, forms)
-        if len(self._compiled) > self._most_compiled():
-            del self._compiled[next(iter(self._compiled))]
-        return self._compiled[key]
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled[key] = self._imported(static, forms)
+            if len(self._compiled) > self._most_compiled():
+                del self._compiled[next(iter(self._compiled))]
+        elif len(self._compiled) > 1:
+            self._compiled[key] = self._compiled.pop(key, found)
+        return found
 
     def _most_compiled(self) -> int:
         """Each graph has packed weights of its own."""

@@ -3,6 +3,7 @@ of lamina that has all of its values. Elements are converted where they enter an
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Optional
 
 import ml_dtypes
@@ -63,7 +64,12 @@ def packed_type(number: int) -> Optional[str]:
 
 def number_of(array: Any) -> Optional[int]:
     """Returns ONNX's number of an array's type; None for a type of another library, or one that is not of numbers."""
-    return _NUMBERS.get(str(getattr(array, "dtype", "")))
+    return _number_of_dtype(getattr(array, "dtype", ""))
+
+
+@functools.lru_cache(maxsize=256)  # numpy takes longer to name a type than a small graph to run
+def _number_of_dtype(dtype: Any) -> Optional[int]:
+    return _NUMBERS.get(str(dtype))
 
 
 def numpy_type(number: int) -> numpy.dtype:
