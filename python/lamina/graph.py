@@ -83,8 +83,11 @@ class Graph:
         inputs = list(inputs)
         given = [self._given(kind, name, place, tensor) for place, tensor in enumerate(inputs)]
         node = _core.Op(self._next_op, kind, given, attributes, name)
+        inferred = node
+        if dtype is not None and attributes.get("zps"):  # these are of dtype, perhaps not of the type that is inferred
+            inferred = _core.Op(self._next_op, kind, given, {**attributes, "zps": []}, name)
         made = []
-        for position, described in enumerate(node.infer_outputs()):
+        for position, described in enumerate(inferred.infer_outputs()):
             if outputs is not None and not outputs[position]:
                 node.leave_out_output()
                 made.append(None)

@@ -200,3 +200,14 @@ def test_remainders_are_exact_for_quotients_of_any_size(kind, fmod):
         y = (RNG.choice([-1, 1], 200) * 2.0 ** RNG.uniform(-12, 3, 200)).astype(kind)
     model = model_of([helper.make_node("Mod", ["x", "d"], ["y"], fmod=fmod)], {"x": x, "d": y}, opset=onnx.defs.onnx_opset_version())
     np.testing.assert_array_equal(lamina.from_onnx(model)(x, y)[0], (np.fmod if fmod else np.mod)(x, y))
+
+
+@pytest.mark.parametrize("zero", [-128, -100, -3, 0, 7, 126])
+def test_quantize_linear_has_any_zero_point_of_s8(zero):
+    x = np.array([-1e9, -77.2, -1.5, -0.5, 0, 0.5, 1.5, 77.2, 1e9], "f")
+    nodes = [onnx.helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["y"])]
+    constants = [onnx.numpy_helper.from_array(np.float32(0.5), "scale"), onnx.numpy_helper.from_array(np.int8(zero), "zero")]
+    graph = onnx.helper.make_graph(nodes, "g", [onnx.helper.make_tensor_value_info("x", 1, x.shape)],
+                                   [onnx.helper.make_tensor_value_info("y", 3, x.shape)], constants)
+    y, = lamina.from_onnx(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]))(x)
+    np.testing.assert_array_equal(y, np.clip(np.rint(x / 0.5) + zero, -128, 127).astype("int8"))
