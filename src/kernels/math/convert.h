@@ -94,6 +94,15 @@ Bits<L> narrow_integer(const Real<L>& x, int width, bool is_signed) {
   return bits(at_most(at_least(known, low), low + range - 1) + std::ldexp(1.5, x.mantissa_bits()));
 }
 
+// The same integer as a number. NaN becomes 0 by a comparison with 0, if that is the least integer.
+template <typename L>
+Real<L> narrow_integer_as_real(const Real<L>& x, int width, bool is_signed) {
+  const double low = is_signed ? -std::ldexp(1.0, width - 1) : 0, range = std::ldexp(1.0, width);
+  const Real<L> from_low = is_signed ? at_least(select(is_nan(x), 0.0, x), low) : select(x > 0.0, x, 0.0);
+  const double shifter = std::ldexp(1.5, x.mantissa_bits());
+  return (at_most(from_low, low + range - 1) + shifter) - shifter;
+}
+
 // For ranges whose largest value may not be a floating-point number: converts values inside, and returns the ends for others.
 template <typename L>
 auto wide_integer(const Real<L>& x, int width, bool is_signed) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "interface/small_float.h"
 
@@ -78,10 +79,25 @@ bool has_scale_without_inverse(const OpLowering& op) {
   return std::any_of(scales.begin(), scales.end(), [](float scale) { return !std::isfinite(1 / scale); });
 }
 
+// The inverse of a scale that is a power of two, by which products are exact.
+std::optional<double> exact_inverse(const OpLowering& op) {
+  if (!op.has_attribute("scales") || op.attribute<std::string>("qtype") != "per_tensor") return std::nullopt;
+  const float scale = op.attribute<std::vector<float>>("scales")[0];
+  int exponent = 0;
+  if (!std::isnormal(scale) || std::abs(std::frexp(scale, &exponent)) != 0.5F || !std::isnormal(1 / scale)) return std::nullopt;
+  return double{1 / scale};
+}
+
+Value divide_by_scale(OpLowering& op, Value scale) {
+  const Value src = op.in(0);
+  if (const auto inverse = exact_inverse(op)) return *inverse == 1 ? src : src * op.k.constant(*inverse, op.float_type());
+  const bool divides = op.k.node(scale).per_element || has_scale_without_inverse(op);
+  return divides ? src / scale : divide_by_row_value(src, scale);
+}
+
 void quantize(OpLowering& op) {
   const Parameters q = quantization_parameters(op);
-  const bool divides = op.k.node(q.scale).per_element || has_scale_without_inverse(op);
-  Value scaled = divides ? op.in(0) / q.scale : divide_by_row_value(op.in(0), q.scale);
+  Value scaled = divide_by_scale(op, q.scale);
   if (q.zero_point) scaled = scaled + q.zero_point;
   op.out(0, op.k.round_to(scaled, op.output_tensor(0).dtype));
 }

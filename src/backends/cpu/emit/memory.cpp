@@ -34,6 +34,7 @@ llvm::Value* Memory::to_storage(DataType dtype, Type type, llvm::Value* value) {
 
 // The value as it reads back from memory.
 llvm::Value* Memory::round_trip(DataType dtype, Type type, llvm::Value* value) {
+  if (is_byte_integer(dtype)) return emit_rounded_to_byte(b_, dtype, value, e_.target);
   llvm::Value* const stored = to_storage(dtype, type, value);
   return type == Type::f64 ? emit_to_f64(b_, dtype, stored, e_.target) : emit_to_f32(b_, dtype, stored, e_.target);
 }

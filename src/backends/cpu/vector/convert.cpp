@@ -165,6 +165,12 @@ Value* emit_from_f64(Builder& b, DataType type, Value* value, const Instructions
   return integer_from(b, type, value, target);
 }
 
+Value* emit_rounded_to_byte(Builder& b, DataType type, Value* value, const Instructions& target) {
+  LAMINA_CHECK(is_byte_integer(type), join("emit_rounded_to_byte takes s8 and u8, not ", name_of(type)));
+  const FloatLanes l(b, value->getType(), target);
+  return narrow_integer_as_real(Real{&l, value}, bits_of(type), is_signed_integer(type)).value;
+}
+
 Value* emit_odd_f64_from_integers(Builder& b, Value* value, bool is_signed) {
   const FloatLanes l = double_lanes(b, value);
   return odd_from_integer(Bits{&l, value}, is_signed).value;

@@ -22,6 +22,8 @@ llvm::Type* storage_type(llvm::LLVMContext& context, DataType type);
 llvm::Value* emit_to_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, const Instructions& target = {});
 llvm::Value* emit_to_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* raw, const Instructions& target = {});
 llvm::Value* emit_from_f32(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const Instructions& target = {});
+// What a value from f32 or f64 is after it was stored as s8 or u8.
+llvm::Value* emit_rounded_to_byte(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const Instructions& target = {});
 llvm::Value* emit_from_f64(llvm::IRBuilder<>& b, DataType type, llvm::Value* value, const Instructions& target = {});
 
 // Converts a kernel's integers or booleans, which are unsigned, to f32 or f64.
