@@ -81,6 +81,31 @@ TEST(SmallTypeKernels, DequantizeTakesEveryF8Code) {
   }
 }
 
+// Quantize -> Dequantize in one kernel, for every value of f16, with infinities and NaN
+TEST(SmallTypeKernels, BytesInAKernelAreWhatAStoreKeeps) {
+  const Buffer values = codes_as_f32(DataType::f16, 65536);
+  for (const DataType byte : {DataType::u8, DataType::s8}) {
+    for (const auto& [scale, zero_point] :
+         std::vector<std::pair<float, int64_t>>{{1.0F, 0}, {1.0F, 5}, {0.25F, 0}, {0.25F, 5}}) {
+      const Attributes steps{{"scales", std::vector<float>{scale}}, {"zps", std::vector<int64_t>{zero_point}}};
+      GraphBuilder g;
+      g.op(OpKind::Dequantize, {g.op(OpKind::Quantize, {g.input(f32, {256, 256})}, steps, byte)}, steps, f32);
+      const Graph graph = g.finish();
+      for (const cpu::Target* const most : targets_here()) {
+        const Buffer made = run(graph, values, *most);
+        for (int64_t i = 0; i < 65536; ++i) {
+          const double value = load_as_double(f32, values.data(), i);
+          std::byte kept{};
+          store_from_double(byte, &kept, 0, value / scale + static_cast<double>(zero_point));
+          ASSERT_EQ(load_as_double(f32, made.data(), i),
+                    (load_as_double(byte, &kept, 0) - static_cast<double>(zero_point)) * scale)
+              << value << " by " << scale << " from " << zero_point << " as " << name_of(byte) << " on " << most->name;
+        }
+      }
+    }
+  }
+}
+
 // Dequantize -> LayerNorm -> Quantize, f8 in and out
 TEST(SmallTypeKernels, ANormBetweenF8IsOneKernel) {
   for (const DataType dtype : {e4m3, e5m2}) {
