@@ -4,11 +4,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <tuple>
 #include <variant>
 #include <vector>
 
 #include "backends/cpu/support/interpreter_bits.h"
+#include "backends/gpu/schedule/sum_order.h"
 #include "compiler/compile.h"
 #include "interface/json/json.h"
 #include "interface/op_schema.h"
@@ -90,6 +93,10 @@ class GraphRun {
   // Whether each sum has the order and the shift that it has in any other kernel: a row in several runs is summed run by run,
   // and moments use a shift of 16 bits where the data of the kernel has 16.
   bool sums_as_any_kernel() const { return sums_as_any_kernel_; }
+  // On a GPU the order of sums follows from all args of a kernel that are dense (gpu/schedule/sum_order.h): the orders of the
+  // kernels that reduce, each with the elements of a row.
+  using Orders = std::set<std::tuple<int64_t, int, int, int, int64_t>>;
+  const Orders& orders_on_device() const { return orders_on_device_; }
 
  private:
   const Backend* choose(const Partition& partition) const {
@@ -144,7 +151,12 @@ class GraphRun {
       if (generated == nullptr || generated->kernel.row_count() * generated->kernel.row_size() == 0) continue;
       const kernel::Kernel& kernel = generated->kernel;
       sums_as_any_kernel_ = sums_as_any_kernel_ && !has_rows_in_pieces(kernel) && !has_coarse_shift(kernel);
-      if (backend.device_memory() != nullptr) continue;
+      if (backend.device_memory() != nullptr) {
+        const gpu::SumOrder order = gpu::sum_order(kernel);
+        if (gpu::reduces(kernel))
+          orders_on_device_.emplace(kernel.row_size(), order.chunk, order.lanes, order.steps, order.column_rows);
+        continue;
+      }
       ++kernels;
       if (const std::string fault = interpret(kernel); !fault.empty()) return fault;
     }
@@ -168,6 +180,7 @@ class GraphRun {
   std::vector<Partition> partitions_;
   Buffers buffers_;
   bool sums_as_any_kernel_ = true;
+  Orders orders_on_device_;
 };
 
 // Whether running op by op must give the same bits as fused kernels. Values in f32 or f64 are rounded the same way. Values in
@@ -195,6 +208,7 @@ std::string compare_unfused(const Graph& graph, const Backend& backend, uint64_t
   unfused.run(findings);
   if (!findings.fault.empty()) return join("op by op: ", findings.fault);
   if (!fused.sums_as_any_kernel() || !unfused.sums_as_any_kernel()) return "";
+  if (fused.orders_on_device() != unfused.orders_on_device()) return "";
   for (const ValueIndex output : graph.outputs()) {
     const uint64_t id = graph.tensor(output).id;
     const auto one = fused.buffers().find(id), other = unfused.buffers().find(id);
