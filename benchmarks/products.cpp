@@ -237,8 +237,10 @@ void measure(const std::string& text, const Options& options, DataType peer, dou
   const Shape shape = shape_of(text);
   const lamina::kernel::Contraction contraction = contraction_of(shape, options.dtype);
   const lamina::cpu::Machine machine = lamina::cpu::host_machine();
-  const ProductRunner runner(contraction, machine,
-                             lamina::cpu::choose_product_schedule(contraction, machine, {options.threads}), options.threads);
+  const bool swaps = lamina::cpu::is_better_transposed(contraction, machine, {options.threads});
+  const lamina::kernel::Contraction computed = swaps ? lamina::kernel::transposed(contraction) : contraction;
+  const ProductRunner runner(computed, machine, lamina::cpu::choose_product_schedule(computed, machine, {options.threads}),
+                             options.threads);
   const auto numbers = [&](DataType dtype, long rows, long columns) { return random_numbers(dtype, rows * columns); };
   const Bytes src = numbers(options.dtype, shape.m, shape.k), weights = numbers(options.dtype, shape.k, shape.n);
   Bytes peer_src = numbers(peer, shape.m, shape.k), peer_weights = numbers(peer, shape.k, shape.n);
@@ -254,9 +256,13 @@ void measure(const std::string& text, const Options& options, DataType peer, dou
   ahead.pack(weights.data(), panels.get(), executor);
   OneDnn plain(shape, peer, peer_src, peer_weights, peer_dst, false),
       packed(shape, peer, peer_src, peer_weights, peer_dst, true);
+  const auto run = [&](const ProductRunner& product, void* memory) {
+    product.run(swaps ? weights.data() : src.data(), swaps ? src.data() : weights.data(), nullptr, dst.data(), memory,
+                executor);
+  };
   volatile uint64_t sink = 0;
   const std::vector<double> times = best_times(
-      {[&] { runner.run(src.data(), weights.data(), nullptr, dst.data(), scratch.get(), executor); },
+      {[&] { run(runner, scratch.get()); },
        [&] { ahead.run(src.data(), panels.get(), nullptr, dst.data(), scratch.get(), executor); }, [&] { plain.run(); },
        [&] { packed.run(); }, [&] { sink = sink + read_all(weights.data(), weights.size(), options.threads); }},
       options.seconds, options.threads, options.before);
@@ -266,13 +272,11 @@ void measure(const std::string& text, const Options& options, DataType peer, dou
   std::printf("%-16s %9.1f %9.1f %7.1f %7.1f %7.1f %7.1f %6.1f   %5.2f %5.2f %5.2f %5.2f\n", text.c_str(), times[0] * 1e6,
               times[1] * 1e6, work / times[0], work / times[1], work / times[2], work / times[3], bytes / times[4],
               fraction(0, 2), fraction(1, 3), peak == 0 ? 0 : work / times[1] / peak, fraction(1, 4));
-  const auto others = [&](const lamina::cpu::ProductWeights& kind, const void* data) {
-    return Others(contraction, machine, options, kind, [&, data](const ProductRunner& other, void* memory) {
-      other.run(src.data(), data, nullptr, dst.data(), memory, executor);
-    });
-  };
-  others({}, weights.data()).print_all(options.others, runner.schedule());
-  others({.are_packed_ahead = true}, panels.get()).print_all(options.others_packed, ahead.schedule());
+  if (swaps) std::printf("  computed as its transpose\n");
+  Others(computed, machine, options, {}, run).print_all(options.others, runner.schedule());
+  Others(contraction, machine, options, {.are_packed_ahead = true}, [&](const ProductRunner& other, void* memory) {
+    other.run(src.data(), panels.get(), nullptr, dst.data(), memory, executor);
+  }).print_all(options.others_packed, ahead.schedule());
 }
 
 }  // namespace

@@ -14,13 +14,21 @@ namespace {
 // Rows that are transposed at a time. Rows whose distance is a multiple of a page use the same set of the first-level cache,
 // which has lines for this many of them.
 constexpr int64_t kRowsAtOnce = 8;
+constexpr int64_t kLine = 64;
 
 // The columns of `from` are contiguous, and so are the rows of `to`.
 void transpose_rows(const char* from, int64_t from_row, char* to, int64_t to_column, int64_t rows, int64_t columns,
                     int64_t element_bytes) {
-  for (int64_t row = 0; row < rows; row += kRowsAtOnce)
+  const bool use_all_sets = from_row % (2 * kLine) == kLine;
+  const int64_t at_once = use_all_sets ? rows : kRowsAtOnce;
+  for (int64_t row = 0; row < rows; row += at_once)
     transpose(static_cast<int>(8 * element_bytes), from + row * from_row, from_row / element_bytes, to + row * element_bytes,
-              to_column / element_bytes, std::min(kRowsAtOnce, rows - row), columns);
+              to_column / element_bytes, std::min(at_once, rows - row), columns);
+}
+
+template <typename Word>
+void fill(Word word, char* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * int64_t{sizeof word}, &word, sizeof word);
 }
 
 template <typename Word>
@@ -28,6 +36,12 @@ void copy_words(const char* from, Steps from_steps, char* to, Steps to_steps, in
   for (int64_t row = 0; row < rows; ++row) {
     const char* source = from + row * from_steps.row;
     char* target = to + row * to_steps.row;
+    if (from_steps.column == 0 && to_steps.column == int64_t{sizeof(Word)}) {
+      Word word;
+      std::memcpy(&word, source, sizeof word);
+      fill(word, target, columns);
+      continue;
+    }
     for (int64_t column = 0; column < columns; ++column, source += from_steps.column, target += to_steps.column)
       std::memcpy(target, source, sizeof(Word));
   }
@@ -84,18 +98,19 @@ ScaledCopy ScaledCopy::read(ProgramReader& from) {
 
 void MatrixCopy::operator()(char* from, Steps from_steps, char* to, Steps to_steps, int64_t rows, int64_t columns) const {
   if (convert_.address == nullptr) return copy_elements(from, from_steps, to, to_steps, rows, columns, from_bytes_);
-  const auto convert = convert_.as<RowConversionFunction>();
-  for (int64_t row = 0; row < rows; ++row, from += from_steps.row, to += to_steps.row) {
-    if (from_steps.column == from_bytes_ && to_steps.column == to_bytes_) {
-      convert(from, to, columns);
-    } else if (from_bytes_ < to_bytes_) {
-      char* const gathered = to + columns * (to_bytes_ - from_bytes_);
-      copy_elements(from, from_steps, gathered, {0, from_bytes_}, 1, columns, from_bytes_);
-      convert(gathered, to, columns);
-    } else {
-      convert(from, from, columns);
-      copy_elements(from, {0, to_bytes_}, to, to_steps, 1, columns, to_bytes_);
-    }
+  const auto convert_rows = [&](const char* first, int64_t row_bytes, char* converted, int64_t converted_row_bytes) {
+    const auto convert = convert_.as<RowConversionFunction>();
+    for (int64_t row = 0; row < rows; ++row) convert(first + row * row_bytes, converted + row * converted_row_bytes, columns);
+  };
+  if (from_steps.column == from_bytes_ && to_steps.column == to_bytes_) {
+    convert_rows(from, from_steps.row, to, to_steps.row);
+  } else if (from_bytes_ < to_bytes_) {
+    char* const gathered = to + columns * (to_bytes_ - from_bytes_);
+    copy_elements(from, from_steps, gathered, {to_steps.row, from_bytes_}, rows, columns, from_bytes_);
+    convert_rows(gathered, to_steps.row, to, to_steps.row);
+  } else {
+    convert_rows(from, from_steps.row, from, from_steps.row);
+    copy_elements(from, {from_steps.row, to_bytes_}, to, to_steps, rows, columns, to_bytes_);
   }
 }
 

@@ -98,7 +98,7 @@ void ProductDispatch::plan_scratch() {
     all_panels_bytes_ = panel_bytes_ * (keeps_all ? slots(program_.column_block, program_.columns) : 1);
   }
   tile_bytes_ = whole_lines(program_.rows * program_.columns * sum_bytes_);
-  if (stack_.dst.dtype != program_.sum_type && program_.k_block < program_.k)
+  if (writes_units() || (stack_.dst.dtype != program_.sum_type && program_.k_block < program_.k))
     sums_row_bytes_ = row_bytes(parts(std::min(program_.column_block, stack_.n), program_.columns) * program_.columns);
   thread_bytes_ = all_panels_bytes_ + all_rows_bytes_ + 2 * tile_bytes_ +
                   static_cast<size_t>(sums_row_bytes_ * std::min(program_.row_block, stack_.m));
@@ -167,8 +167,10 @@ void ProductDispatch::run_units(const Memory& memory, int64_t terms, void* scrat
     char* const rows = panels + all_panels_bytes_;
     char* const tile = rows + all_rows_bytes_;
     char* const tile_of_bias = tile + tile_bytes_;
-    run_unit(
-        {entry, at_entry(memory, entry), part, panels, rows, tile, tile_of_bias, tile_of_bias + tile_bytes_, terms, end_k});
+    const Unit unit{entry,        at_entry(memory, entry),    part,  panels, rows, tile,
+                    tile_of_bias, tile_of_bias + tile_bytes_, terms, end_k};
+    run_unit(unit);
+    if (writes_units()) write_unit(unit);
     if (ended) ended(entry, part.first_row, part.rows(), part.first_column, part.columns());
   });
 }
@@ -362,6 +364,19 @@ bool ProductDispatch::is_direct(const Panel& panel) const {
   return has_columns_of_code(panel) && stack_.dst.column_stride == 1 && stack_.dst.dtype == program_.sum_type;
 }
 
+// Whether the results of a unit are written when all of its sums are there: results that are contiguous along rows are
+// transposed, which is fast in squares.
+bool ProductDispatch::writes_units() const {
+  return !program_.panels_first && !program_.adds && !program_.multiplies_integers && stack_.dst.row_stride == 1 &&
+         stack_.dst.column_stride != 1;
+}
+
+void ProductDispatch::write_unit(const Unit& unit) const {
+  const Steps steps{stack_.dst.row_stride * dst_bytes_, stack_.dst.column_stride * dst_bytes_};
+  char* const dst = unit.at.dst + unit.part.first_row * steps.row + unit.part.first_column * steps.column;
+  code_.copy_out(unit.sums, {sums_row_bytes_, sum_bytes_}, dst, steps, unit.part.rows(), unit.part.columns());
+}
+
 ProductDispatch::Sums ProductDispatch::sums_of(const Unit& unit, const Rows& rows, const Panel& panel) const {
   if (is_direct(panel)) {
     const int64_t row = stack_.dst.row_stride * dst_bytes_;
@@ -448,7 +463,7 @@ void ProductDispatch::run_tile(const Unit& unit, const Rows& rows, const Panel& 
   else if (is_last && stack_.has_bias)
     added = bias_of(unit, rows, panel);
   call_tiles(unit, rows, panel, sums, program_.multiplies_integers ? nullptr : added.at, added.to_next_row, 1);
-  if (is_direct(panel) || !(goes_through_dst || is_last)) return;
+  if (is_direct(panel) || writes_units() || !(goes_through_dst || is_last)) return;
   if (!program_.multiplies_integers)
     return code_.copy_out(sums.at, {sums.to_next_row, sum_bytes_}, result, steps, rows.count, panel.columns);
   const float* const scales = unit.at.scales + (program_.scales.size() == 1 ? 0 : panel.first_column);

@@ -130,6 +130,8 @@ class ProductDispatch {
   int64_t first_group(const Panel& panel) const;
   bool has_columns_of_code(const Panel& panel) const;
   bool is_direct(const Panel& panel) const;
+  bool writes_units() const;
+  void write_unit(const Unit& unit) const;
   Sums sums_of(const Unit& unit, const Rows& rows, const Panel& panel) const;
   Sums bias_of(const Unit& unit, const Rows& rows, const Panel& panel) const;
 
@@ -143,7 +145,7 @@ class ProductDispatch {
   int64_t packed_matrices_ = 1, packed_matrix_bytes_ = 0;
   Dims packed_strides_;           // from one matrix of packed weights to the next, in elements, per batch dim
   int64_t copied_row_bytes_ = 0;  // from one copied row of src to the next
-  int64_t sums_row_bytes_ = 0;    // from one row of sums to the next; 0 if no sums are kept in scratch memory
+  int64_t sums_row_bytes_ = 0;    // from one row of sums to the next; 0 if no sums of units are kept in scratch memory
   size_t rows_bytes_ = 0, all_rows_bytes_ = 0, panel_bytes_ = 0, all_panels_bytes_ = 0, tile_bytes_ = 0, thread_bytes_ = 0;
 };
 

@@ -10,11 +10,16 @@
 namespace lamina::cpu {
 
 void ProductStep::run(std::span<void* const> args, void* scratch, const Executor& executor) const {
+  run_product(args, scratch, executor, nullptr);
+}
+
+void ProductStep::run_product(std::span<void* const> args, void* scratch, const Executor& executor,
+                              const ProductDispatch::UnitEnded& ended) const {
   const void *src = args[0], *weights = args[1];
   if (ports_.swaps_factors) std::swap(src, weights);
   const bool has_bias = product_->matrices().has_bias;
   product_->run(transposed_src(src, scratch, executor), weights, has_bias ? args[2] : nullptr, args[ports_.inputs],
-                static_cast<char*>(scratch) + src_bytes(), executor);
+                static_cast<char*>(scratch) + src_bytes(), executor, ended);
 }
 
 size_t ProductStep::src_bytes() const {
@@ -38,20 +43,23 @@ const void* ProductStep::transposed_src(const void* src, void* scratch, const Ex
 
 int64_t ProductStep::columns_of_parts() const {
   const bool has_parts = ports_.is_matrix && product_->unit_count() >= product_->program().threads;
-  return has_parts ? product_->matrices().n : 0;
+  const kernel::MatmulStack& matrices = product_->matrices();
+  if (!has_parts) return 0;
+  return ports_.swaps_factors ? matrices.m : matrices.n;
 }
 
 void ProductStep::run_in_parts(std::span<void* const> args, void* scratch, const Executor& executor,
                                const std::function<void(const ResultPart&)>& ended) const {
+  const kernel::MatmulStack& matrices = product_->matrices();
   const struct {
-    int64_t m;
+    bool swaps;
+    int64_t rows;  // of dst, of an entry of the batch
     const std::function<void(const ResultPart&)>& ended;
-  } of{product_->matrices().m, ended};
-  product_->run(transposed_src(args[0], scratch, executor), args[1], product_->matrices().has_bias ? args[2] : nullptr,
-                args[ports_.inputs], static_cast<char*>(scratch) + src_bytes(), executor,
-                [&of](int64_t entry, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-                  of.ended({entry * of.m + row, rows, column, columns});
-                });
+  } of{ports_.swaps_factors, ports_.swaps_factors ? matrices.n : matrices.m, ended};
+  run_product(args, scratch, executor, [&of](int64_t entry, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+    if (of.swaps) std::swap(row, column), std::swap(rows, columns);
+    of.ended({entry * of.rows + row, rows, column, columns});
+  });
 }
 
 void ProductStep::write(ProgramWriter& to) const {

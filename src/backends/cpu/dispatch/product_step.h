@@ -52,6 +52,8 @@ class ProductStep final : public Primitive {
   void write(ProgramWriter& to) const override;
 
  private:
+  void run_product(std::span<void* const> args, void* scratch, const Executor& executor,
+                   const ProductDispatch::UnitEnded& ended) const;
   size_t src_bytes() const;
   const void* transposed_src(const void* src, void* scratch, const Executor& executor) const;
 

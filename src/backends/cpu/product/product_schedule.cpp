@@ -134,14 +134,20 @@ double time_of_row(const Machine& machine, int vectors, int64_t dst_vectors) {
   return static_cast<double>(dst_vectors / vectors) * time_of_panel(vectors) + (rest > 0 ? time_of_panel(rest) : 0);
 }
 
-// The least time, then the fewest loads for a multiplication, among tiles that are no wider than dst.
+// The loads for an entry of k and a row of dst, likewise.
+double loads_of_row(const Machine& machine, int vectors, int64_t dst_vectors) {
+  const double rows = most_rows(machine, vectors);
+  const auto loads_of_panel = [&](int64_t width) { return (rows + static_cast<double>(width)) / rows; };
+  const int64_t rest = dst_vectors % vectors;
+  return static_cast<double>(dst_vectors / vectors) * loads_of_panel(vectors) + (rest > 0 ? loads_of_panel(rest) : 0);
+}
+
+// The least time, then the fewest loads, among tiles that are no wider than dst.
 int vectors_of_tile(const Machine& machine, int64_t dst_vectors) {
   int best = 1;
   std::pair<double, double> least{std::numeric_limits<double>::infinity(), 0};
   for (const int vectors : vectors_of(machine)) {
-    const int rows = most_rows(machine, vectors);
-    const double loads = static_cast<double>(rows + vectors) / (rows * vectors);
-    const std::pair cost(time_of_row(machine, vectors, dst_vectors), loads);
+    const std::pair cost(time_of_row(machine, vectors, dst_vectors), loads_of_row(machine, vectors, dst_vectors));
     if (vectors > dst_vectors || cost >= least) continue;
     best = vectors;
     least = cost;
@@ -149,22 +155,22 @@ int vectors_of_tile(const Machine& machine, int64_t dst_vectors) {
   return best;
 }
 
-int64_t vectors_of_dst(const Contraction& c, const ProductSchedule& s) {
-  return parts_of(c.matrices.n, s.vector_bits / (8 * bytes_of_sum(c)));
+int64_t vectors_of_dst(const Contraction& c, int vector_bits) {
+  return parts_of(c.matrices.n, vector_bits / (8 * bytes_of_sum(c)));
 }
 
 // The number of its vectors, for the rows of the schedule.
 int widest_tile(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
   int widest = 1;
   for (const int vectors : vectors_of(machine)) {
-    if (vectors <= vectors_of_dst(c, s) && most_rows(machine, vectors) >= s.rows) widest = vectors;
+    if (vectors <= vectors_of_dst(c, s.vector_bits) && most_rows(machine, vectors) >= s.rows) widest = vectors;
   }
   return widest;
 }
 
 // The weights are read once, in the order in which they are in memory, as far as prefetchers follow.
 void choose_streaming(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
-  s.vectors = static_cast<int>(std::min<int64_t>(product_tuning::kLeastVectors, vectors_of_dst(c, s)));
+  s.vectors = static_cast<int>(std::min<int64_t>(product_tuning::kLeastVectors, vectors_of_dst(c, s.vector_bits)));
   s.rows = static_cast<int>(even_block(c.matrices.m, most_rows(machine, product_tuning::kLeastVectors), 1));
   s.row_block = c.matrices.m;
   s.copies_panels = is_along_k(c) || !may_read_in_place(c, machine, s);
@@ -189,6 +195,57 @@ bool choose_transposing(const Contraction& c, const Machine& machine, int thread
   s.k_block = c.elements_of_k();
   s.column_block =
       even_block(c.matrices.n, parts_of(c.matrices.n, threads * product_tuning::kUnitsPerThread), panel_columns(c, s));
+  return true;
+}
+
+// Whether the larger factor is read as it is, and the results can be written by squares.
+bool may_write_squares(const Contraction& c) {
+  const kernel::MatmulStack& of = c.matrices;
+  return of.m > of.n && !c.integers && !c.adds && of.src.column_stride == 1 && is_along_k(c) && of.dst.row_stride == 1 &&
+         of.dst.column_stride != 1 && bytes_of_sum(c) == 4;
+}
+
+// A number of units that gives each thread as many, whose sums stay in the second-level cache.
+int64_t units_of_squares(const Contraction& c, const Machine& machine, int threads) {
+  const int64_t row_bytes = c.matrices.n * bytes_of_sum(c),
+                in_cache = machine.caches.second / product_tuning::kShareForSums / row_bytes;
+  const int64_t most = std::clamp<int64_t>(in_cache, 1, product_tuning::kRowsOfSquares);
+  const int64_t units = parts_of(c.matrices.m, most);
+  return c.matrices.products() < threads ? parts_of(units, threads) * threads : units;
+}
+
+// The time of a product in multiplications of vectors, without the copies of its factors.
+double time_of_sums(const Contraction& c, const Machine& machine, int64_t dst_vectors) {
+  const double time = time_of_row(machine, vectors_of_tile(machine, dst_vectors), dst_vectors);
+  return static_cast<double>(c.matrices.m * c.elements_of_k()) * time;
+}
+
+// With panels of weights along k that are copied once.
+double time_by_panels(const Contraction& c, const Machine& machine) {
+  const int64_t dst_vectors = vectors_of_dst(c, vector_bits(machine));
+  const int64_t copied = dst_vectors * c.elements_of_k();
+  return time_of_sums(c, machine, dst_vectors) + product_tuning::kTimeOfSquares * static_cast<double>(copied);
+}
+
+// With units of all columns, which copy their weights each, and write their results by squares.
+double time_by_squares(const Contraction& c, const Machine& machine, int threads) {
+  const int64_t dst_vectors = vectors_of_dst(c, vector_bits(machine));
+  const int64_t copied = dst_vectors * (c.elements_of_k() * units_of_squares(c, machine, threads) + c.matrices.m);
+  return time_of_sums(c, machine, dst_vectors) + product_tuning::kTimeOfSquares * static_cast<double>(copied);
+}
+
+// The rows stay where they are, and each is used for all columns before the next ones.
+bool choose_squares(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
+  if (!may_write_squares(c)) return false;
+  s.vectors = vectors_of_tile(machine, vectors_of_dst(c, s.vector_bits));
+  s.rows = static_cast<int>(std::min<int64_t>(most_rows(machine, s.vectors), c.matrices.m));
+  s.panels_first = false;
+  s.prefetches = true;
+  s.column_block = even_block(c.matrices.n, c.matrices.n, panel_columns(c, s));
+  s.row_block = even_block(c.matrices.m, parts_of(c.matrices.m, units_of_squares(c, machine, threads)), s.rows);
+  const int64_t panels_bytes = s.column_block * bytes_of_sum(c);
+  const int64_t in_cache = machine.caches.second / product_tuning::kShareForPanels / panels_bytes;
+  s.k_block = even_block(c.elements_of_k(), std::min(entries_in_cache(c, machine, s), std::max<int64_t>(in_cache, 1)), 1);
   return true;
 }
 
@@ -268,6 +325,14 @@ LegalProduct<ProductSchedule, ProductContext> legal_product_schedules(const Cont
   return {{contraction, machine}, kFields};
 }
 
+bool is_better_transposed(const Contraction& c, const Machine& machine, const ProductUse& use) {
+  if (c.integers) return false;
+  if (c.matrices.n < std::min(lanes_of(machine, kernel::data_type_of(c.sum_type())), c.matrices.m)) return true;
+  const Contraction swapped = kernel::transposed(c);
+  return !use.packs_ahead && !use.makes_rows && c.matrices.m > product_tuning::kFewRows && may_write_squares(swapped) &&
+         time_by_squares(swapped, machine, use.threads) < time_by_panels(c, machine);
+}
+
 ProductSchedule choose_product_schedule(const Contraction& c, const Machine& machine, const ProductUse& use) {
   ProductSchedule s;
   s.vector_bits = vector_bits(machine);
@@ -278,11 +343,12 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
     if (use.makes_rows) choose_made_rows(c, machine, use, s);
     return s;
   }
+  if (!use.packs_ahead && !use.makes_rows && choose_squares(c, machine, use.threads, s)) return s;
   const bool is_one_tile = c.matrices.m <= most_rows(machine, product_tuning::kLeastVectors);
   s.rows = static_cast<int>(c.matrices.m);
   s.vectors = use.vectors > 0 ? use.vectors
               : is_one_tile   ? widest_tile(c, machine, s)
-                              : vectors_of_tile(machine, vectors_of_dst(c, s));
+                              : vectors_of_tile(machine, vectors_of_dst(c, s.vector_bits));
   s.rows = static_cast<int>(std::min<int64_t>(most_rows(machine, s.vectors), c.matrices.m));
   choose_blocks(c, machine, use, s);
   s.copies_panels = !(use.packs_ahead && converts_in_tiles(c, s));

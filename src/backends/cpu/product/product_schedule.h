@@ -62,6 +62,11 @@ struct ProductUse {
 // Whether the machine has instructions that multiply pairs of factors of these types (kernel::Contraction::multiplies_pairs).
 bool multiplies_pairs(DataType src, DataType weights, const Machine& machine);
 
+// Whether the transpose of dst is computed instead, with both factors in each other's place (kernel::transposed): if dst is
+// narrower than a vector, or if the weights are along k and not packed ahead. They are then rows that are read as they are,
+// only the smaller factor is copied, and results are transposed when they are written.
+bool is_better_transposed(const kernel::Contraction& contraction, const Machine& machine, const ProductUse& use);
+
 // By rules, from the sizes of caches and the number of registers.
 ProductSchedule choose_product_schedule(const kernel::Contraction& contraction, const Machine& machine, const ProductUse& use);
 

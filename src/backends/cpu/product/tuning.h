@@ -43,6 +43,15 @@ inline constexpr int64_t kUnitsPerThread = 4;
 // The rows of a unit, at least: enough to read a panel for them.
 inline constexpr int64_t kRowsOfUnit = 64;
 
+// The time to transpose a vector as a part of a square, in multiplications.
+inline constexpr double kTimeOfSquares = 8;
+
+// Units that write their results by squares: the most rows, of which more save little of the copies of the weights, and the
+// parts of the second-level cache for the sums and for a block of k of the weights.
+inline constexpr int64_t kRowsOfSquares = 1024;
+inline constexpr int64_t kShareForSums = 4;
+inline constexpr int64_t kShareForPanels = 2;
+
 // The fewest rows that are kept in the second-level cache for all panels, which are read again for each such block of rows.
 inline constexpr int64_t kLeastRowsKept = 128;
 

@@ -149,6 +149,40 @@ TEST_P(ProductBits, AreThoseOfTheChainInEveryLayout) {
   }
 }
 
+// Weights along k become the rows of the transposed product, whose units write their results by squares.
+TEST_P(ProductBits, AreThoseOfTheChainForTransposedProducts) {
+  const std::vector<DataType> types{DataType::f32, DataType::bf16, DataType::f16};
+  for (const DataType dtype : types) {
+    for (const auto& [m, k, n] :
+         std::vector<std::array<int64_t, 3>>{{17, 64, 131}, {64, 300, 257}, {70, 31, 1100}, {96, 2, 97}}) {
+      Contraction c = contraction_of(m, k, n, dtype, {.weights_along_k = true, .gap = static_cast<int>(random_() % 2)}, {2},
+                                     random_() % 2 == 0);
+      c.multiplies_pairs = dtype == DataType::bf16 && machine_.instructions.computes_in_bf16 && random_() % 2 == 0;
+      c.matrices.dst.dtype = types[random_() % 3];
+      c.matrices.has_bias = random_() % 2 == 0;
+      c.matrices.bias = {m, n, static_cast<int64_t>(random_() % 2) * n, 1, {0}, types[random_() % 3]};
+      const Contraction swapped = kernel::transposed(c);
+      EXPECT_FALSE(cpu::choose_product_schedule(swapped, machine_, {2}).panels_first) << kernel::print(swapped);
+      expect_chain(swapped);
+    }
+  }
+}
+
+TEST_P(ProductBits, AreTransposedWhereTheCopiesOfWeightsCostMore) {
+  const auto is_better = [&](int64_t m, int64_t k, int64_t n, bool along_k, bool packs_ahead = false) {
+    const Contraction c = contraction_of(m, k, n, DataType::f32, {.weights_along_k = along_k});
+    return cpu::is_better_transposed(c, machine_, {2, packs_ahead});
+  };
+  for (const int64_t m : {64, 96}) {
+    EXPECT_TRUE(is_better(m, 4096, 4096, true)) << m;
+    EXPECT_FALSE(is_better(m, 4096, 4096, false)) << "rows would be copied element by element";
+    EXPECT_FALSE(is_better(m, 4096, 4096, true, true)) << "nothing is copied in a call";
+  }
+  EXPECT_FALSE(is_better(2048, 1024, 1024, true)) << "the weights are not the larger factor";
+  EXPECT_FALSE(is_better(8, 4096, 4096, true)) << "few rows have tiles of their own";
+  EXPECT_TRUE(is_better(300, 64, 3, false)) << "narrower than a vector";
+}
+
 TEST_P(ProductBits, AreThoseOfTheChainWithLongSums) {
   expect_chain(contraction_of(29, 1031, 70, DataType::f32, {}));
   expect_chain(contraction_of(3, 1031, 270, DataType::f64, {.weights_along_k = true}));

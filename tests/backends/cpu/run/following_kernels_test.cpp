@@ -123,6 +123,16 @@ TEST(FollowingKernels, HaveTheBitsOfWholeStepsAfterProducts) {
   }
 }
 
+// The product is computed as its transpose.
+TEST(FollowingKernels, HaveTheBitsOfWholeStepsAfterTransposedProducts) {
+  for (const DataType dtype : {f32, bf16}) {
+    GraphBuilder g;
+    const uint64_t made = g.op(OpKind::MatMul, {g.input(dtype, {64, 96}), g.input(dtype, {1100, 96})}, {{"transpose_b", true}});
+    g.op(OpKind::GELU, {g.op(OpKind::Add, {made, g.input(dtype, {1100})})});
+    expect_same_bits(g.finish(), 1, dtype == f32 ? 1e-4 : 2e-2);
+  }
+}
+
 size_t count_of_steps(const kernel::Plan& plan) {
   return cpu_backend().compile(std::make_shared<const kernel::Plan>(plan))->info().steps.size();
 }

@@ -25,12 +25,6 @@ using kernel::Contraction;
 bool is_narrow(DataType dtype) { return dtype == DataType::bf16 || dtype == DataType::f16; }
 bool is_as_wide_as_sums(DataType dtype) { return dtype == DataType::f32 || dtype == DataType::f64; }
 
-// A result that is narrower than a vector is computed as its transpose.
-bool is_better_transposed(const Contraction& contraction, const Machine& machine) {
-  const int64_t lanes = lanes_of(machine, kernel::data_type_of(contraction.sum_type()));
-  return !contraction.integers && contraction.matrices.n < std::min(lanes, contraction.matrices.m);
-}
-
 // Whether dst is one dense matrix, with the rows of all entries of the batch.
 bool makes_matrix(const kernel::MatmulStack& product) {
   const kernel::MatrixStack& dst = product.dst;
@@ -60,9 +54,9 @@ std::unique_ptr<const Primitive> product_step(const Contraction& contraction, si
   const auto* const like = dynamic_cast<const ProductStep*>(use.like);
   const bool is_like_packed = like != nullptr && like->packed_bytes() > 0;  // the factor that is packed is the step's input 1
   const Machine machine = machine_of(use);
-  ProductPorts of{ports, !is_like_packed && is_better_transposed(contraction, machine)};
-  ProductWeights weights{
-      .are_packed_ahead = like != nullptr ? is_like_packed : use.packs_weights && !use.reads_packed_once && !of.swaps_factors};
+  const bool may_pack = like != nullptr ? is_like_packed : use.packs_weights && !use.reads_packed_once;
+  ProductPorts of{ports, !is_like_packed && is_better_transposed(contraction, machine, {use.threads, may_pack})};
+  ProductWeights weights{.are_packed_ahead = may_pack && !of.swaps_factors};
   ProductUse with{use.threads, weights.are_packed_ahead};
   if (like != nullptr) {
     weights.packed_k = like->product().matrices().k, weights.packed_n = like->product().matrices().n;
@@ -78,7 +72,7 @@ std::unique_ptr<const Primitive> product_step(const Contraction& contraction, si
     }
   }
   auto product = std::make_unique<const ProductRunner>(computed, machine, schedule, use.threads, weights);
-  of.is_matrix = !of.swaps_factors && makes_matrix(product->matrices());
+  of.is_matrix = makes_matrix(contraction.matrices);
   std::string name = join("product, ", describe(schedule), weights.are_packed_ahead ? ", weights packed" : "",
                           of.src_column > 0 ? ", a transposed copy of the rows" : "");
   return std::make_unique<const ProductStep>(std::move(product), of, std::move(name));
