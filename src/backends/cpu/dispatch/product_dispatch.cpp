@@ -24,6 +24,8 @@ struct ProductDispatch::Unit {
   char *panels, *rows, *tile, *bias, *sums;
   int64_t terms, end_k;  // of the sums, in elements and in entries of k
   int64_t first_k = 0, count = 0;
+  int64_t end_column = part.end_column;  // `part` may be one panel of the unit
+  NextPanel* next = nullptr;             // of a schedule that copies it
 };
 
 // Rows of src as a register tile reads them, or the pointers to them. Distances are in bytes.
@@ -38,6 +40,17 @@ struct ProductDispatch::Panel {
   int64_t first_column, columns;
   const char* weights;
   int64_t to_next_k;  // bytes; to the next column if tiles transpose the weights
+};
+
+// A panel that is copied while the one before is used.
+struct ProductDispatch::NextPanel {
+  int64_t slot = 0;        // of the panel that is used
+  bool is_copied = false;  // this panel, when it is used
+  const char* from = nullptr;
+  char* to = nullptr;
+  int64_t columns = 0, entries = 0;      // of k, in elements; 0: there is no next panel
+  int64_t from_row = 0, to_row = 0;      // bytes between entries
+  int64_t rows_of_tile = 0, copied = 0;  // entries
 };
 
 // What a register tile adds to, or writes.
@@ -95,7 +108,8 @@ void ProductDispatch::plan_scratch() {
     panel_bytes_ = whole_lines(panels_ != nullptr ? panels_->panel_bytes(program_.k_block)
                                                   : program_.k_block * program_.columns * sum_bytes_);
     const bool keeps_all = program_.copies_panels && !program_.panels_first;
-    all_panels_bytes_ = panel_bytes_ * (keeps_all ? slots(program_.column_block, program_.columns) : 1);
+    const size_t kept = keeps_all ? slots(program_.column_block, program_.columns) : program_.copies_next ? 2 : 1;
+    all_panels_bytes_ = panel_bytes_ * kept;
   }
   tile_bytes_ = whole_lines(program_.rows * program_.columns * sum_bytes_);
   if (writes_units() || (stack_.dst.dtype != program_.sum_type && program_.k_block < program_.k))
@@ -167,8 +181,9 @@ void ProductDispatch::run_units(const Memory& memory, int64_t terms, void* scrat
     char* const rows = panels + all_panels_bytes_;
     char* const tile = rows + all_rows_bytes_;
     char* const tile_of_bias = tile + tile_bytes_;
-    const Unit unit{entry,        at_entry(memory, entry),    part,  panels, rows, tile,
-                    tile_of_bias, tile_of_bias + tile_bytes_, terms, end_k};
+    Unit unit{entry, at_entry(memory, entry), part, panels, rows, tile, tile_of_bias, tile_of_bias + tile_bytes_, terms, end_k};
+    NextPanel next;
+    if (program_.copies_next) unit.next = &next;
     run_unit(unit);
     if (writes_units()) write_unit(unit);
     if (ended) ended(entry, part.first_row, part.rows(), part.first_column, part.columns());
@@ -217,10 +232,53 @@ void ProductDispatch::run_by_panels(const Unit& unit) const {
   else
     copy(unit, rows_of(unit), 0);
   for_each_panel(unit, [&](const Panel& panel, int64_t) {
+    if (unit.next != nullptr) return run_panel_and_copy_next(unit, panel);
     copy(unit, panel, 0);
-    if (runs_tiles_together(panel)) return run_tiles(unit, at(unit, panel, 0));
-    for_each_rows(unit, [&](const Rows& rows, int64_t slot) { run_tile(unit, at(unit, rows, slot), at(unit, panel, 0)); });
+    run_panel(unit, at(unit, panel, 0));
   });
+}
+
+void ProductDispatch::run_panel(const Unit& unit, const Panel& panel) const {
+  if (runs_tiles_together(panel)) return run_tiles(unit, panel);
+  for_each_rows(unit, [&](const Rows& rows, int64_t slot) { run_tile(unit, at(unit, rows, slot), panel); });
+}
+
+// What the tiles have not copied of the next panel is copied behind them.
+void ProductDispatch::run_panel_and_copy_next(const Unit& unit, const Panel& panel) const {
+  NextPanel& next = *unit.next;
+  if (!next.is_copied) copy(unit, panel, next.slot);
+  next = next_panel(unit, panel);
+  run_panel(unit, at(unit, panel, next.slot));
+  if (next.entries == 0) return;
+  copy_panel(next.from, next.columns, next.entries - next.copied * program_.entries, next.to);
+  next.is_copied = true;
+  next.slot = 1 - next.slot;
+}
+
+// In the order of run_unit.
+ProductDispatch::NextPanel ProductDispatch::next_panel(const Unit& unit, const Panel& panel) const {
+  Unit other = unit;
+  int64_t column = panel.first_column;
+  if (program_.copies_rows) {
+    column += program_.columns;
+    if (column >= unit.end_column) column = unit.part.first_column, other.first_k += program_.k_block;
+  } else {
+    other.first_k += program_.k_block;
+    if (other.first_k >= unit.end_k) other.first_k = 0, column += program_.columns;
+  }
+  NextPanel next{.slot = unit.next->slot};
+  if (other.first_k >= unit.end_k || column >= unit.end_column) return next;
+  other.count = std::min(program_.k_block, other.end_k - other.first_k);
+  const Panel copied = panel_of(other, column, std::min(program_.columns, unit.end_column - column));
+  next.from = copied.weights;
+  next.to = copied_panel(unit, 1 - next.slot);
+  next.columns = copied.columns;
+  next.entries = entries_of(other);
+  next.from_row = stack_.weights.row_stride * weights_bytes_;
+  next.to_row = code_of(copied.columns).columns * element_bytes(program_.panel_type);
+  const bool is_as_wide = copied.columns == panel.columns && copied.columns == code_of(copied.columns).columns;
+  if (is_as_wide) next.rows_of_tile = next.entries / program_.entries / unit.part.tiles;
+  return next;
 }
 
 void ProductDispatch::run_by_rows(const Unit& unit) const {
@@ -430,20 +488,32 @@ int64_t ProductDispatch::first_group(const Panel& panel) const {
 void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel& panel, const Sums& sums, const char* added,
                                  int64_t added_row, int64_t tiles) const {
   const int64_t part = finds_rows() ? made_rows_->part() : unit.count, next_rows = rows.count * sums.to_next_row;
-  const ProductStrides strides{.src_row = rows.to_next_row,
-                               .src_k = rows.to_next_k,
-                               .weights_k = panel.to_next_k,
-                               .dst_row = sums.to_next_row,
-                               .bias_row = added_row,
-                               .next_tile = program_.panels_first ? next_rows : panel.columns * sum_bytes_,
-                               .parts = unit.count / part,
-                               .tiles = tiles,
-                               .src_tile = finds_rows() ? static_cast<int64_t>(rows_bytes_) : rows.count * rows.to_next_row,
-                               .dst_tile = next_rows,
-                               .first_group = first_group(panel),
-                               .ahead = unit.count * panel.to_next_k,
-                               .ahead_k = std::min<int64_t>(panel.to_next_k / unit.part.tiles, kLine),
-                               .ends = unit.first_k + unit.count == unit.end_k ? 1 : 0};
+  ProductStrides strides{.src_row = rows.to_next_row,
+                         .src_k = rows.to_next_k,
+                         .weights_k = panel.to_next_k,
+                         .dst_row = sums.to_next_row,
+                         .bias_row = added_row,
+                         .next_tile = program_.panels_first ? next_rows : panel.columns * sum_bytes_,
+                         .parts = unit.count / part,
+                         .tiles = tiles,
+                         .src_tile = finds_rows() ? static_cast<int64_t>(rows_bytes_) : rows.count * rows.to_next_row,
+                         .dst_tile = next_rows,
+                         .first_group = first_group(panel),
+                         .ahead = unit.count * panel.to_next_k,
+                         .ahead_k = std::min<int64_t>(panel.to_next_k / unit.part.tiles, kLine),
+                         .ends = unit.first_k + unit.count == unit.end_k ? 1 : 0};
+  if (unit.next != nullptr && unit.next->rows_of_tile > 0) {
+    NextPanel& next = *unit.next;
+    strides.copied_rows = next.rows_of_tile;
+    strides.copied_steps = unit.count / next.rows_of_tile;
+    strides.copied_row = next.from_row;
+    strides.copied_from = next.from;
+    strides.copied_to = next.to;
+    const int64_t rows_copied = tiles * next.rows_of_tile;
+    next.copied += rows_copied;
+    next.from += rows_copied * program_.entries * next.from_row;
+    next.to += rows_copied * next.to_row;
+  }
   const auto function = code_of(panel.columns).tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
   function(rows.src, panel.weights, sums.at, added, part, &strides, unit.first_k == 0 ? 0 : 1);
 }

@@ -88,6 +88,7 @@ class ProductDispatch {
   struct Rows;
   struct Panel;
   struct Sums;
+  struct NextPanel;
   void run_units(const Memory& memory, int64_t terms, void* scratch, const Executor& executor, const UnitEnded& ended) const;
   bool may_cut_units() const;
   void plan_packed_weights();
@@ -101,6 +102,9 @@ class ProductDispatch {
   void run_by_panels(const Unit& unit) const;
   void run_by_rows(const Unit& unit) const;
   void run_tile(const Unit& unit, const Rows& rows, const Panel& panel) const;
+  void run_panel(const Unit& unit, const Panel& panel) const;
+  void run_panel_and_copy_next(const Unit& unit, const Panel& panel) const;
+  NextPanel next_panel(const Unit& unit, const Panel& panel) const;
   bool runs_tiles_together(const Panel& panel) const;
   void run_tiles(const Unit& unit, const Panel& panel) const;
   void call_tiles(const Unit& unit, const Rows& rows, const Panel& panel, const Sums& sums, const char* added,

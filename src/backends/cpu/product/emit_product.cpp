@@ -5,6 +5,7 @@
 
 #include "backends/cpu/product/pairs.h"
 #include "backends/cpu/product/product_function.h"
+#include "backends/cpu/product/tuning.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -27,10 +28,17 @@ class TileEmitter {
     src_k_ = f_.stride(1), weights_k_ = f_.stride(2);
     llvm::Value *const src_tile = f_.stride(8), *const dst_tile = f_.stride(9);
     ahead_k_ = f_.stride(12);
-    f_.repeat(f_.stride(7), {f_.arg(0), f_.arg(2), f_.at(f_.arg(1), f_.stride(11))}, [&](const Values& places) {
+    Values first{f_.arg(0), f_.arg(2), f_.at(f_.arg(1), f_.stride(11))};
+    if (tile_.copies_next) {
+      for (const int pointer : {17, 18}) first.push_back(f_.word_at(f_.arg(5), pointer, f_.b.getPtrTy()));
+    }
+    f_.repeat(f_.stride(7), first, [&](const Values& places) {
       src_ = places[0], f_.dst = places[1], ahead_ = places[2];
+      copies_.assign(places.begin() + 3, places.end());
       emit_one();
-      return Values{f_.at(places[0], src_tile), f_.at(places[1], dst_tile), ahead_};
+      Values next{f_.at(places[0], src_tile), f_.at(places[1], dst_tile), ahead_};
+      next.insert(next.end(), copies_.begin(), copies_.end());
+      return next;
     });
     f_.b.CreateRetVoid();
   }
@@ -59,7 +67,7 @@ class TileEmitter {
       state.push_back(f_.at(src_, f_.b.CreateMul(src_row, f_.i64(row))));
     state.push_back(f_.arg(1));
     state.push_back(ahead_);
-    state = f_.repeat(f_.arg(4), std::move(state), [&](const Values& before) {
+    state = with_copies(f_.arg(4), std::move(state), [&](const Values& before) {
       llvm::Value *const weights = *(before.end() - 2), *const ahead = before.back();
       if (tile_.prefetches_next) f_.prefetch_second(ahead);
       Values after = multiplied(before, weights, [&](int row) {
@@ -73,6 +81,40 @@ class TileEmitter {
     });
     ahead_ = state.back();
     return state;
+  }
+
+  // Repeats `entry` for each entry of k, and copies rows of the next panel between some.
+  Values with_copies(llvm::Value* count, Values state, const std::function<Values(const Values&)>& entry) {
+    if (!tile_.copies_next) return f_.repeat(count, std::move(state), entry);
+    llvm::Value *const rows = f_.stride(14), *const steps = f_.stride(15);
+    state.insert(state.end(), copies_.begin(), copies_.end());
+    state = f_.repeat(rows, std::move(state), [&](const Values& before) {
+      Values after = f_.repeat(steps, Values(before.begin(), before.end() - 2), entry);
+      const Values next = copy_row(*(before.end() - 2), before.back());
+      after.insert(after.end(), next.begin(), next.end());
+      return after;
+    });
+    copies_.assign(state.end() - 2, state.end());
+    state.resize(state.size() - 2);
+    return f_.repeat(f_.b.CreateSub(count, f_.b.CreateMul(rows, steps)), std::move(state), entry);
+  }
+
+  // Returns the places of the next row.
+  Values copy_row(llvm::Value* from, llvm::Value* to) {
+    llvm::Value* const row = f_.stride(16);
+    const int64_t rows = tile_.multiplies_pairs ? 2 : 1, vector_bytes = bytes_of(tile_.copied, f_.lanes);
+    llvm::Value* const second = f_.at(from, row);
+    for (int64_t i = 0; i < rows; ++i) {
+      llvm::Value* const ahead = f_.at(from, f_.b.CreateMul(row, f_.i64(rows * product_tuning::kRowsCopiedAhead + i)));
+      for (int64_t byte = 0; byte < tile_.vectors * vector_bytes; byte += kLine) f_.prefetch(f_.at(ahead, f_.i64(byte)));
+    }
+    for (int j = 0; j < tile_.vectors; ++j) {
+      llvm::Value* const place = f_.at(from, f_.i64(j * vector_bytes));
+      llvm::Value* const copied = tile_.multiplies_pairs ? words_of_rows(f_, place, f_.at(second, f_.i64(j * vector_bytes)))
+                                                         : f_.load_converted(tile_.copied, f_.vector, place);
+      f_.store(copied, f_.at(to, f_.i64(j * f_.vector_bytes())));
+    }
+    return {tile_.multiplies_pairs ? f_.at(second, row) : second, f_.at(to, f_.i64(tile_.vectors * f_.vector_bytes()))};
   }
 
   // The state: sums, the pointers to the row of weights and to the next weights, and that to the next pointers to rows of src.
@@ -159,6 +201,7 @@ class TileEmitter {
 
   const ProductTile tile_;
   TileFunction f_;
+  Values copies_;  // the places of the next row that is copied, in the matrix and in the panel
   llvm::Value *src_ = nullptr, *src_k_ = nullptr, *weights_k_ = nullptr, *ahead_ = nullptr, *ahead_k_ = nullptr;
 };
 
@@ -176,7 +219,9 @@ std::string describe(const ProductTile& tile) {
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
               tile.multiplies_pairs ? ", in pairs" : "", tile.along_k ? ", weights along k" : "",
               tile.bytes_ahead == 0 ? "" : join(", prefetches ", tile.bytes_ahead, " bytes ahead"),
-              tile.prefetches_next ? ", prefetches the next weights" : "", tile.has_pointers ? ", rows by pointers" : "",
+              tile.prefetches_next ? ", prefetches the next weights" : "",
+              tile.copies_next ? join(", copies the next weights from ", name_of(tile.copied)) : "",
+              tile.has_pointers ? ", rows by pointers" : "",
               tile.groups.columns == 0 ? "" : join(", groups of ", tile.groups.columns, ", ", tile.groups.step, " apart"),
               describe(tile.map));
 }

@@ -29,6 +29,9 @@ struct ProductTile {
   bool multiplies_pairs = false;  // of bf16
   int64_t bytes_ahead = 0;        // prefetches this far behind the weights that it reads; 0: not
   bool prefetches_next = false;   // weights of the next panel (ProductStrides)
+  // Copies rows of the next panel from a matrix of `copied` elements (ProductStrides).
+  bool copies_next = false;
+  DataType copied = DataType::f32;
   // Weights are contiguous along k, as wide as the sums or half as wide: the tile transposes them. It has one vector and no
   // pointers.
   bool along_k = false;

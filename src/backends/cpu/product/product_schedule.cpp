@@ -77,6 +77,11 @@ bool may_read_in_place(const Contraction& c, const Machine& machine, const Produ
          (is_along_k(c) && s.vectors == 1 && s.rows <= most_rows_along_k(c, machine, s));
 }
 
+// Rows of a panel that are contiguous in the matrix are copied one by one.
+bool may_copy_next(const Contraction& c, const ProductSchedule& s) {
+  return s.copies_panels && s.panels_first && !c.integers && c.matrices.weights.column_stride == 1;
+}
+
 // Of k, for which a tile's rows fit the first-level cache. The panels of weights stream through it.
 int64_t entries_in_cache(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
   return std::max<int64_t>(machine.caches.first / (s.rows * bytes_of_sum(c)), 1);
@@ -307,6 +312,15 @@ void choose_prefetches(const Contraction& c, const Machine& machine, const Produ
   s.k_block = even_block(c.elements_of_k() / part, std::max<int64_t>(most / part, 1), 1) * part;
 }
 
+// While a panel is used, the next one is copied: the second-level cache has space for both. Conversions, and words joined from
+// two rows, would take too much of the time of multiplications.
+void choose_copies(const Contraction& c, const Machine& machine, ProductSchedule& s) {
+  s.copies_next = c.matrices.m > s.rows && c.matrices.m <= product_tuning::kMostRowsCopyNext &&
+                  bytes_of(c.matrices.weights.dtype, 1) == bytes_of_sum(c);
+  if (!s.copies_next || c.adds) return;
+  s.k_block = even_block(c.elements_of_k(), std::min(s.k_block, entries_of_panel(c, machine, s)), 1);
+}
+
 }  // namespace
 
 std::string describe(const ProductSchedule& schedule) { return schedule_text::describe(schedule); }
@@ -354,6 +368,7 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
   s.copies_panels = !(use.packs_ahead && converts_in_tiles(c, s));
   if (use.makes_rows) choose_made_rows(c, machine, use, s);
   choose_prefetches(c, machine, use, s);
+  if (!use.packs_ahead && !use.makes_rows && may_copy_next(c, s)) choose_copies(c, machine, s);
   return s;
 }
 

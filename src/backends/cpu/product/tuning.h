@@ -43,6 +43,13 @@ inline constexpr int64_t kUnitsPerThread = 4;
 // The rows of a unit, at least: enough to read a panel for them.
 inline constexpr int64_t kRowsOfUnit = 64;
 
+// The most rows of dst whose tiles copy the next panel: with more, the time of copies matters less than the space for two
+// panels.
+inline constexpr int64_t kMostRowsCopyNext = 256;
+
+// The rows of that panel that are prefetched ahead of their copy.
+inline constexpr int64_t kRowsCopiedAhead = 8;
+
 // The time to transpose a vector as a part of a square, in multiplications.
 inline constexpr double kTimeOfSquares = 8;
 

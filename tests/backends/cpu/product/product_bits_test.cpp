@@ -168,6 +168,28 @@ TEST_P(ProductBits, AreThoseOfTheChainForTransposedProducts) {
   }
 }
 
+// Tiles copy the next panel, of the next block of k or of the next columns.
+TEST_P(ProductBits, AreThoseOfTheChainWherePanelsAreCopiedAhead) {
+  const std::vector<DataType> types{DataType::f32, DataType::bf16, DataType::f16, DataType::f64};
+  for (const DataType dtype : types) {
+    for (const auto& [m, k, n] :
+         std::vector<std::array<int64_t, 3>>{{33, 301, 261}, {64, 64, 256}, {150, 90, 100}, {70, 3, 512}}) {
+      Contraction c = contraction_of(m, k, n, dtype, {.gap = 1});
+      c.multiplies_pairs = dtype == DataType::bf16 && machine_.instructions.computes_in_bf16 && k != 301;
+      const Data data(c, random_);
+      ProductSchedule schedule = cpu::choose_product_schedule(c, machine_, {2});
+      EXPECT_EQ(schedule.copies_next, dtype == DataType::f32 || dtype == DataType::f64) << kernel::print(c);
+      schedule.copies_next = true;
+      for (const int64_t k_block : {7, 40, 301}) {
+        schedule.k_block = k_block;
+        EXPECT_TRUE(result_of(c, data, machine_, schedule, 2, false) == data.expected) << describe(schedule);
+      }
+    }
+  }
+  const Contraction many = contraction_of(2048, 768, 3072, DataType::f32, {});
+  EXPECT_FALSE(cpu::choose_product_schedule(many, machine_, {2}).copies_next) << "copies take little of the time";
+}
+
 TEST_P(ProductBits, AreTransposedWhereTheCopiesOfWeightsCostMore) {
   const auto is_better = [&](int64_t m, int64_t k, int64_t n, bool along_k, bool packs_ahead = false) {
     const Contraction c = contraction_of(m, k, n, DataType::f32, {.weights_along_k = along_k});

@@ -34,7 +34,7 @@ TEST(ProgramLayout, IsThatOfItsVersion) {
            layout<cpu::TileProgram>("TileProgram"), layout<cpu::WindowRowsProgram>("WindowRowsProgram"),
            layout<cpu::ConvolutionProgram>("ConvolutionProgram"), layout<cpu::LineProgram>("LineProgram"), "ProductStrides ",
            sizeof(cpu::ProductStrides), "\nLineStrides ", sizeof(cpu::LineStrides), "\n");
-  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 6
+  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 7
 AxisRowsProgram 2
 TopKProgram 9
 RunningProgram 8
@@ -42,12 +42,12 @@ RecurrenceProgram 7
 GroupedProgram 7
 GroupedSumsProgram 10
 KernelProgram 24
-ProductProgram 54
+ProductProgram 55
 TileProgram 20
 WindowRowsProgram 34
 ConvolutionProgram 22
 LineProgram 33
-ProductStrides 112
+ProductStrides 152
 LineStrides 112
 )") << "a change of the layout needs a new kProgramVersion";
 }

@@ -28,8 +28,9 @@ bool is_worth_threads(const ProductProgram& program, const Machine& machine, int
   return vectors * machine.costs.operation > 2 * machine.costs.wait;
 }
 
+// `has_rows`: from a source.
 ProductProgram program_of(const Contraction& contraction, const Machine& machine, const ProductSchedule& schedule, int threads,
-                          const ProductWeights& weights) {
+                          const ProductWeights& weights, bool has_rows) {
   const DataType sums = storage_of(contraction.sum_type());
   ProductProgram program{.matrices = contraction.matrices,
                          .k = contraction.elements_of_k(),
@@ -50,6 +51,8 @@ ProductProgram program_of(const Contraction& contraction, const Machine& machine
                          .copies_panels = schedule.copies_panels,
                          .panels_first = schedule.panels_first,
                          .copies_rows = schedule.copies_rows,
+                         .copies_next = schedule.copies_next && !weights.are_packed_ahead && weights.source == nullptr &&
+                                        weights.tile == nullptr && !has_rows,
                          .are_packed_ahead = weights.are_packed_ahead,
                          .packed_k = weights.packed_k,
                          .packed_n = weights.packed_n};
@@ -86,7 +89,7 @@ class ProductRunner::Compiler {
         weights_(weights),
         rows_(rows),
         map_(map),
-        program_(program_of(contraction, machine, schedule, threads, weights)) {
+        program_(program_of(contraction, machine, schedule, threads, weights, rows != nullptr)) {
     check_types();
   }
 
@@ -224,6 +227,8 @@ CompiledCode ProductRunner::Compiler::tile_of(int64_t rows, int64_t columns, int
                               .multiplies_pairs = contraction_.multiplies_pairs,
                               .bytes_ahead = bytes_ahead(),
                               .prefetches_next = schedule_.prefetches_next,
+                              .copies_next = program_.copies_next,
+                              .copied = stack_.weights.dtype,
                               .along_k = transposes() && last_lanes == 0,
                               .has_pointers = finds_rows(),
                               .groups = groups(),
