@@ -181,6 +181,7 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
   s.copies_panels = is_along_k(c) || !may_read_in_place(c, machine, s);
   s.prefetches = true;
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
+  s.panels_first = s.copies_panels || c.matrices.m > s.rows;  // else a block of k is read along its rows
   const int64_t columns = panel_columns(c, s);
   s.column_block = s.copies_panels ? columns : even_block(c.matrices.n, parts_of(c.matrices.n, threads), columns);
   const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : entries_of_streams(c, machine, s);

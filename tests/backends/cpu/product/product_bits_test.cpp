@@ -358,7 +358,8 @@ TEST_P(ProductBits, ByRulesAreOfLegalSchedules) {
       EXPECT_GT(chosen.k_block, 0);
       EXPECT_LT((chosen.rows + 1) * chosen.vectors, machine_.instructions->registers) << describe(chosen);
       EXPECT_TRUE(chosen.copies_panels || m < 512) << describe(chosen);
-      EXPECT_TRUE(!chosen.copies_panels || m > 1) << describe(chosen);  // one row reads each weight once
+      EXPECT_TRUE(!chosen.copies_panels || m > 1) << describe(chosen);            // one row reads each weight once
+      EXPECT_TRUE(m > 1 || along_k || !chosen.panels_first) << describe(chosen);  // along the rows in memory
     }
   }
 }
