@@ -158,7 +158,7 @@ TEST(DamagedFiles, WithWindowsThatNoGradientReadsAreRefused) {
 TEST(DamagedFiles, OfAnotherVersionAreRefusedWithBothVersions) {
   std::string file = small_model().file().text();
   const size_t version = place_of(file, "LAMINAPG") + 8;
-  for (const char other : {'\0', '\7'}) {
+  for (const char other : {'\0', static_cast<char>(cpu::kProgramVersion + 1)}) {
     file[version] = other;
     EXPECT_THAT(fault_of(file), EndsWith(join("the program has version ", static_cast<int>(other),
                                               " of the format, this runtime reads version ", cpu::kProgramVersion)));
