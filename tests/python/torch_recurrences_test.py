@@ -110,6 +110,23 @@ def test_a_loop_is_one_op_and_what_follows_is_computed_at_once():
     compared(by_loop, by_loop, *[x.detach() for x in inputs])
 
 
+@pytest.mark.parametrize("result", [
+    lambda state, x, i: torch.nn.functional.dropout(state, 0.5, True), lambda state, x, i: torch.relu(x), lambda state, x, i: state * state.sum().item()])
+def test_what_cannot_be_computed_at_once_is_computed_pass_by_pass(result):
+    def loop(a, b):
+        state, results = torch.zeros_like(b[0]), []
+        for i in range(b.shape[0]):
+            state = a[i] * state + b[i]
+            results.append(result(state, a[0], i))
+        return torch.stack(results) * state
+
+    inputs = torch.rand(5, 30), torch.randn(5, 30)
+    torch.manual_seed(3)
+    wanted = loop(*inputs)
+    torch.manual_seed(3)
+    torch.testing.assert_close(torch.compile(loop, backend="lamina")(*inputs), wanted, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("write", [
     lambda a, b, s, i: a[i] * s + b[i], lambda a, b, s, i: b[i] + s * a[i], lambda a, b, s, i: torch.add(torch.mul(s, a.select(0, i)), b[i])])
 def test_a_loop_in_any_spelling(write):

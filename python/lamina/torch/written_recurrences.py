@@ -259,7 +259,7 @@ def _replace_loop(module: GraphModule, loop: Loop) -> None:
         element.meta.update(state.meta)
         state.replace_all_uses_with(element)
     for node in [node for node in graph.nodes if node.op == "call_function" and node.target is torch.stack]:
-        _compute_at_once(module, node, len(loop.states))
+        _compute_at_once(module, node, whole, len(loop.states))
 
 
 class OfAllPasses(torch.nn.Module):
@@ -273,8 +273,8 @@ class OfAllPasses(torch.nn.Module):
         return torch.vmap(self.function, in_dims=self.axes, out_dims=self.out_axis)(*inputs)
 
 
-def _compute_at_once(module: GraphModule, stack: Node, count: int) -> None:
-    """Replaces a stack of `count` results of the same function by that function of all elements."""
+def _compute_at_once(module: GraphModule, stack: Node, states: Node, count: int) -> None:
+    """Replaces a stack of `count` results of the same function of the states by that function of all elements."""
     results, axis = stack.args[0], stack.kwargs.get("dim", stack.args[1] if len(stack.args) > 1 else 0)
     if len(results) != count or not all(isinstance(node, Node) and _value(node) is not None for node in results):
         return
@@ -293,12 +293,25 @@ def _compute_at_once(module: GraphModule, stack: Node, count: int) -> None:
 
     function.output(copied(results[0]))
     axes = tuple(None if element is None else element.dim for element in inputs.values())
+    operands = tuple(node if element is None else element.tensor for node, element in inputs.items())
+    at_once = OfAllPasses(GraphModule({}, function), axes, axis % (_value(results[0]).dim() + 1))
+    if states not in operands or not _has_shape(at_once, operands, _value(stack)):
+        return
     name = f"all_passes_of_{stack.name}"
-    module.add_submodule(name, OfAllPasses(GraphModule({}, function), axes, axis % (_value(results[0]).dim() + 1)))
+    module.add_submodule(name, at_once)
     with module.graph.inserting_before(stack):
-        whole = module.graph.call_module(name, tuple(node if element is None else element.tensor for node, element in inputs.items()))
+        whole = module.graph.call_module(name, operands)
     whole.meta.update(stack.meta)
     stack.replace_all_uses_with(whole)
+
+
+def _has_shape(function: OfAllPasses, operands: tuple, like: Optional[torch.Tensor]) -> bool:
+    """Whether the function can be computed at once, tried with tensors without data: vmap refuses what draws random numbers, which
+    torch must draw pass by pass."""
+    try:
+        return like is not None and function(*map(_value, operands)).shape == like.shape
+    except Exception:  # of any op in the function
+        return False
 
 
 def _is_same(first: Any, other: Any, i: int, inputs: dict) -> bool:
