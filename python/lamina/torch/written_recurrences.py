@@ -13,7 +13,6 @@ import operator
 from typing import Any, Iterator, NamedTuple, Optional
 
 import torch
-from torch._functorch import predispatch
 from torch.fx import GraphModule, Node
 
 from lamina.torch.decomposed_norms import writes_between
@@ -21,7 +20,7 @@ from lamina.torch.decomposed_norms import writes_between
 NAMES = {operator.mul: "mul", torch.mul: "mul", operator.add: "add", torch.add: "add", torch.ops.aten.slice: "slice",
          torch.stack: "stack", torch.flatten: "flatten", torch.cat: "cat", torch.movedim: "movedim", torch._C._nn.pad: "pad"}
 COMMUTATIVE = ("mul", "add")
-WRAPPERS = (predispatch._add_batch_dim, predispatch._remove_batch_dim)  # of vmap, along the axis of the scan
+WRAPPERS = ("_add_batch_dim", "_remove_batch_dim")  # of vmap, along the axis of the scan; torch 2.8 moved them
 FIRST_OF_PAIRS, SECOND_OF_PAIRS = (0, 0, -1, 2), (0, 1, None, 2)  # dim, start, end, step
 
 
@@ -43,7 +42,7 @@ class Expressions:
         return self._numbers.setdefault((name, key, tuple(sorted(named.items()))), len(self._numbers))
 
     def _number_of(self, node: Node) -> int:
-        if node.op == "call_function" and node.target in WRAPPERS:
+        if _is_wrapper(node):
             number = self.of(node.args[0])
         elif node.op == "call_function" and node.target in NAMES:
             number = self.call(NAMES[node.target], *map(self._argument, node.args),
@@ -98,8 +97,12 @@ def _scan(module: GraphModule) -> Optional[Recurrence]:
 
 def _erase_unused(module: GraphModule) -> None:
     for node in reversed(module.graph.nodes):
-        if node.op == "call_function" and (node.target in NAMES or node.target in WRAPPERS) and not node.users:
+        if node.op == "call_function" and (node.target in NAMES or _is_wrapper(node)) and not node.users:
             module.graph.erase_node(node)
+
+
+def _is_wrapper(node: Node) -> bool:
+    return node.op == "call_function" and getattr(node.target, "__name__", "") in WRAPPERS
 
 
 def _first(module: GraphModule, *nodes: Node) -> Node:
