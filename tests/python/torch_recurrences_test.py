@@ -127,35 +127,47 @@ def test_what_cannot_be_computed_at_once_is_computed_pass_by_pass(result):
     torch.testing.assert_close(torch.compile(loop, backend="lamina")(*inputs), wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("write", [
-    lambda a, b, s, i: a[i] * s + b[i], lambda a, b, s, i: b[i] + s * a[i], lambda a, b, s, i: torch.add(torch.mul(s, a.select(0, i)), b[i])])
-def test_a_loop_in_any_spelling(write):
+def loop_of(step):
+    """A loop over the first axis of a and b from zeros, and its states."""
     def loop(a, b):
         state, states = torch.zeros_like(b[0]), []
         for i in range(b.shape[0]):
-            state = write(a, b, state, i)
-            states.append(state)
-        return torch.stack(states) * state
-
-    inputs = torch.rand(5, 3), torch.randn(5, 3)
-    assert ops_of(loop, *inputs).count("lamina.linear_recurrence.default") == 1
-    compared(loop, loop, *inputs)
-
-
-@pytest.mark.parametrize("write", [
-    lambda a, b, s, i: a[i] * s - b[i], lambda a, b, s, i: a[0] * s + b[i], lambda a, b, s, i: a[i] * s + b[4 - i],
-    lambda a, b, s, i: a[i] * s + b[i] if i != 3 else a[i] * (s + 1) + b[i]])
-def test_what_only_looks_like_a_recurrence_stays_as_it_is(write):
-    def loop(a, b):
-        state, states = torch.zeros_like(b[0]), []
-        for i in range(b.shape[0]):
-            state = write(a, b, state, i)
+            state = step(a, b, state, i)
             states.append(state)
         return torch.stack(states)
 
+    return loop
+
+
+@pytest.mark.parametrize("step", [
+    lambda a, b, s, i: a[i] * s + b[i], lambda a, b, s, i: b[i] + s * a[i], lambda a, b, s, i: torch.add(torch.mul(s, a.select(0, i)), b[i])])
+def test_a_loop_in_any_spelling(step):
     inputs = torch.rand(5, 3), torch.randn(5, 3)
-    assert not any("recurrence" in op for op in ops_of(loop, *inputs))
-    compared(loop, loop, *inputs)
+    assert ops_of(loop_of(step), *inputs).count("lamina.linear_recurrence.default") == 1
+    compared(loop_of(step), loop_of(step), *inputs)
+
+
+@pytest.mark.parametrize("step", [
+    lambda a, b, s, i: a[i] * s - b[i], lambda a, b, s, i: a[0] * s + b[i], lambda a, b, s, i: a[i] * s + b[4 - i],
+    lambda a, b, s, i: a[i] * s + b[i] if i != 3 else a[i] * (s + 1) + b[i]])
+def test_what_only_looks_like_a_recurrence_stays_as_it_is(step):
+    inputs = torch.rand(5, 3), torch.randn(5, 3)
+    assert not any("recurrence" in op for op in ops_of(loop_of(step), *inputs))
+    compared(loop_of(step), loop_of(step), *inputs)
+
+
+@pytest.mark.parametrize("shape, dtype", [((2, 3), torch.float32), ((3,), torch.float64)])
+def test_a_state_that_is_wider_than_the_elements_stays_as_it_is(shape, dtype):
+    def loop(a, b):
+        state = torch.zeros(shape, dtype=dtype)
+        for i in range(b.shape[0]):
+            state = a[i] * state + b[i]
+        return state
+
+    a, b = torch.rand(5, 3), torch.randn(5, 3)
+    made = torch.compile(loop, backend="lamina")(a, b)
+    assert made.shape == shape and made.dtype == dtype
+    torch.testing.assert_close(made, loop(a, b), rtol=1e-5, atol=1e-5)
 
 
 def test_a_loop_that_does_not_begin_at_zero_stays_as_it_is():

@@ -58,13 +58,13 @@ def _without_weights(view: memoryview, weights: dict) -> bytes:
             continue
         graph = bytearray()
         for part in _fields(view, field.begin, field.end):
-            stub = _stub(view, part, weights) if part.number == _INITIALIZER and part.wire_type == _BYTES else None
-            graph += view[part.start:part.end] if stub is None else _message(_INITIALIZER, stub)
+            header = _header(view, part, weights) if part.number == _INITIALIZER and part.wire_type == _BYTES else None
+            graph += view[part.start:part.end] if header is None else _message(_INITIALIZER, header)
         kept += _message(_GRAPH, graph)
     return bytes(kept)
 
 
-def _stub(view: memoryview, tensor: _Field, weights: dict) -> Optional[bytes]:
+def _header(view: memoryview, tensor: _Field, weights: dict) -> Optional[bytes]:
     """Adds a large tensor to the weights, and returns it without its data. None: it remains as it is."""
     dims, found = [], {}
     for field in _fields(view, tensor.begin, tensor.end):

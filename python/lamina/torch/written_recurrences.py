@@ -176,7 +176,7 @@ def _loops(module: GraphModule) -> Iterator[Loop]:
     """Recurrences that are written as loops, whose state is 0 at first."""
     for node in module.graph.nodes:
         start = _step_at(node, 0)
-        if start is None or not _is_zero(start.before):
+        if start is None or not _is_zero(start.before) or not _is_like_element(node, start.src):
             continue
         states, factors, src = [node], start.factors, start.src
         while len(states) < factors.extent:
@@ -215,6 +215,12 @@ def _step_at(node: Node, i: int) -> Optional[Step]:
             if factors is not None and factors.dim == src.dim and _suit(factors.tensor, src.tensor, src.dim):
                 return Step(factors, before, src)
     return None
+
+
+def _is_like_element(state: Node, element: Element) -> bool:
+    """Whether no type and no extent of the zeros makes the state wider than the elements."""
+    value, whole = _value(state), _value(element.tensor)
+    return value is not None and value.dtype == whole.dtype and value.shape == whole.select(element.dim, 0).shape
 
 
 def _follows(node: Node, before: Node, start: Step, i: int) -> bool:
