@@ -111,8 +111,8 @@ using Memory = std::unique_ptr<void, void (*)(void*)>;
 
 Memory memory(size_t bytes) { return {std::aligned_alloc(64, (bytes + 63) / 64 * 64 + 64), std::free}; }
 
-Memory numbers(int64_t count) {
-  std::mt19937 random(1);
+Memory numbers(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
   std::uniform_real_distribution<float> around(-1, 1);
   Memory made = memory(static_cast<size_t>(count) * sizeof(float));
   for (int64_t i = 0; i < count; ++i) static_cast<float*>(made.get())[i] = around(random);
@@ -178,7 +178,7 @@ double difference(const float* a, const float* b, int64_t count) {
 double measure(const std::string& text, const Options& options, double peak) {
   const Shape shape = shape_of(text);
   const LibraryStep step = step_of(shape, options.channels_last, options.kind);
-  const Memory src = numbers(step.inputs[0].element_count()), weights = numbers(step.inputs[1].element_count());
+  const Memory src = numbers(step.inputs[0].element_count(), 1), weights = numbers(step.inputs[1].element_count(), 2);
   Contender ours(lamina::cpu::convolution_ops(), step, options.threads, src.get(), weights.get());
   Contender theirs(lamina::cpu::onednn_ops(), step, options.threads, src.get(), weights.get());
   const std::vector<double> times = best_times({[&] { ours.run(); }, [&] { theirs.run(); }}, options.seconds, options.threads);

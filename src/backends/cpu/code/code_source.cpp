@@ -6,6 +6,7 @@
 #include "backends/cpu/product/emit_integer_groups.h"
 #include "backends/cpu/product/emit_line.h"
 #include "backends/cpu/product/emit_product.h"
+#include "backends/cpu/product/emit_tap.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -63,6 +64,12 @@ CodeSource source_of(const WordCopy& copy) {
 CodeSource source_of(const LineTile& tile) {
   return {.name = "line_tile", .structure = describe(tile), .emit = [tile](const CodeModule& to) {
             emit_line_tile(to.module, to.symbol, tile, to.target);
+          }};
+}
+
+CodeSource source_of(const TapTile& tile) {
+  return {.name = "tap_tile", .structure = describe(tile), .emit = [tile](const CodeModule& to) {
+            emit_tap_tile(to.module, to.symbol, tile, to.target);
           }};
 }
 

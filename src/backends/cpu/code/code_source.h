@@ -7,6 +7,7 @@
 #include "backends/cpu/product/dequantized_code.h"
 #include "backends/cpu/product/line_code.h"
 #include "backends/cpu/product/product_code.h"
+#include "backends/cpu/product/tap_code.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"
 
@@ -34,5 +35,6 @@ CodeSource source_of(const DequantizedTile& tile);
 CodeSource source_of(const IntegerTile& tile);
 CodeSource source_of(const WordCopy& copy);
 CodeSource source_of(const LineTile& tile);
+CodeSource source_of(const TapTile& tile);
 
 }  // namespace lamina::cpu

@@ -1,7 +1,9 @@
 #include "backends/cpu/dispatch/matrix_copy.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "backends/cpu/dispatch/windows/transpose.h"
@@ -11,16 +13,17 @@ namespace lamina::cpu {
 
 namespace {
 
-// Rows that are transposed at a time. Rows whose distance is a multiple of a page use the same set of the first-level cache,
-// which has lines for this many of them.
-constexpr int64_t kRowsAtOnce = 8;
-constexpr int64_t kLine = 64;
+// Rows that are transposed at a time: as many as the first-level cache has lines for, in the sets that the distance of the rows
+// leads to, and as its table of pages has entries.
+int64_t rows_at_once(int64_t row_bytes) {
+  constexpr int64_t kBytesOfWay = 4096, kWays = 8, kPages = 64;
+  return std::min(kPages, kWays * (kBytesOfWay / std::gcd(kBytesOfWay, std::abs(row_bytes))));
+}
 
 // The columns of `from` are contiguous, and so are the rows of `to`.
 void transpose_rows(const char* from, int64_t from_row, char* to, int64_t to_column, int64_t rows, int64_t columns,
                     int64_t element_bytes) {
-  const bool use_all_sets = from_row % (2 * kLine) == kLine;
-  const int64_t at_once = use_all_sets ? rows : kRowsAtOnce;
+  const int64_t at_once = rows_at_once(from_row);
   for (int64_t row = 0; row < rows; row += at_once)
     transpose(static_cast<int>(8 * element_bytes), from + row * from_row, from_row / element_bytes, to + row * element_bytes,
               to_column / element_bytes, std::min(at_once, rows - row), columns);

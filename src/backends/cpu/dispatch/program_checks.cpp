@@ -258,4 +258,22 @@ void check(const LineProgram& program, size_t args, size_t codes) {
   require(pixels == program.axes.back().rows, "tiles of a convolution");
 }
 
+void check(const TapProgram& program, size_t args) {
+  check_window(program.axes, {program.images, program.channels});
+  for (const size_t arg : {program.left, program.right, program.dst}) require(arg < args, "an arg of a weight gradient");
+  for (const int64_t bytes : {program.left_bytes, program.right_bytes, program.dst_bytes, program.sum_bytes})
+    require(is_in(bytes, 1, 8), "the elements of a weight gradient");
+  int64_t rows = 1, lines = 1, pixels = 1;
+  for (size_t a = 0; a < program.axes.size(); ++a) {
+    require(program.axes[a].pixels <= kMostExtent / std::max<int64_t>(pixels, 1), "pixels of a weight gradient");
+    pixels *= program.axes[a].pixels;
+    if (a + 1 < program.axes.size()) rows *= program.axes[a].rows, lines *= program.axes[a].terms;
+  }
+  require(rows <= kMostBlocks / lines, "lines of a weight gradient");
+  require(is_in(program.lanes, 1, kMostOfTile) && is_in(program.vectors, 1, kMostOfTile) && is_in(program.rows, 1, rows) &&
+              is_in(program.rows, 1, kMostOfTile) && is_in(program.axes.back().rows, 1, kMostOfTile) &&
+              is_in(program.inner, 0, program.axes.back().terms) && is_in(program.threads, 1, kMostOfTile),
+          "the tiles of a weight gradient");
+}
+
 }  // namespace lamina::cpu

@@ -33,5 +33,6 @@ void check(const GroupedProgram& program);
 void check(const GroupedSumsProgram& program);
 // `codes`: kinds of tiles.
 void check(const LineProgram& program, size_t args, size_t codes);
+void check(const TapProgram& program, size_t args);
 
 }  // namespace lamina::cpu

@@ -15,6 +15,7 @@
 #include "backends/cpu/dispatch/product_step.h"
 #include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/dispatch/step_kinds.h"
+#include "backends/cpu/dispatch/tap_step.h"
 #include "backends/cpu/dispatch/tile_dispatch.h"
 #include "backends/cpu/dispatch/windows/window_step.h"
 #include "backends/cpu/program/stored_places.h"
@@ -183,6 +184,7 @@ ProgramRunner::Runner read_runner(ProgramReader& from, size_t args, size_t const
     case StepKind::empty_sums: return read_empty_sums(from, args);
     case StepKind::nothing: return nothing_step();
     case StepKind::lines: return LineStep::read(from, args);
+    case StepKind::taps: return TapStep::read(from, args);
   }
   ByteReader::fail("a kind of step");
 }

@@ -20,9 +20,10 @@ enum class StepKind {
   empty_sums,
   nothing,
   lines,
-  recurrence
+  recurrence,
+  taps
 };
 template <>
-inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::recurrence);
+inline constexpr int kLastEnumerator<StepKind> = static_cast<int>(StepKind::taps);
 
 }  // namespace lamina::cpu

@@ -61,6 +61,20 @@ struct LineStrides {
 using LineTileFunction = void (*)(const void* const* lines, int64_t first, const void* weights, void* dst, const void* bias,
                                   const LineStrides* strides);
 
+// Distances in bytes, and counts. `lines`: of the positions, one `line` after the other. `position`: between successive ones of
+// a line. `pixel`: between the pixels that these see by one tap; `tap`: by successive taps. `inner`: the positions of a line
+// for which all taps are inside of the image.
+struct TapStrides {
+  int64_t lines, line, position, pixel, tap, inner;
+};
+
+// Adds to the sums of some rows of taps, for the channels of some vectors. `pixels`: per line and row of taps, the distance in
+// bytes from `image` to the pixel that the first tap sees at the first position, which may be outside of the image;
+// kOutsideOfImage: the row is outside. `sums`: per row, tap and vector, whole vectors.
+using TapTileFunction = void (*)(const void* image, const int64_t* pixels, const void* positions, void* sums,
+                                 const TapStrides* strides);
+inline constexpr int64_t kOutsideOfImage = INT64_MIN;
+
 // Copies `count` entries of k of a panel to to[k * columns + column], from from[k * stride + column] or, if the weights are
 // contiguous along k, from[column * stride + k], and converts them. `stride` is in bytes.
 using PanelCopyFunction = void (*)(const void* from, int64_t stride, void* to, int64_t count);

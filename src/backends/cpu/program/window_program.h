@@ -92,4 +92,24 @@ struct LineProgram {
   }
 };
 
+// A weight gradient of a convolution of each channel by itself (dispatch/tap_step.h). Strides are in elements.
+struct TapProgram {
+  size_t left = 0, right = 0, dst = 0;  // args: the image, the positions, the weights
+  kernel::WindowDim images = {}, channels = {};
+  std::vector<kernel::WindowAxis> axes = {};
+  int64_t left_bytes = 0, right_bytes = 0, dst_bytes = 0, sum_bytes = 0;  // of an element
+  bool copies_left = false, copies_right = false;  // to dense memory with the channels of a unit last, image by image
+  int64_t lanes = 1, vectors = 1;
+  int64_t rows = 1;   // of taps, of a tile
+  int64_t inner = 0;  // positions of a line for which all taps are inside of the image
+  int threads = 1;
+
+  template <typename Self, typename Visit>
+  static void for_each_field(Self& self, const Visit& visit) {
+    visit(self.left), visit(self.right), visit(self.dst), visit(self.images), visit(self.channels), visit(self.axes);
+    visit(self.left_bytes), visit(self.right_bytes), visit(self.dst_bytes), visit(self.sum_bytes), visit(self.copies_left);
+    visit(self.copies_right), visit(self.lanes), visit(self.vectors), visit(self.rows), visit(self.inner), visit(self.threads);
+  }
+};
+
 }  // namespace lamina::cpu

@@ -321,6 +321,39 @@ TEST(ConvolutionStep, ManyChannelsGoAlongLines) {
   }
 }
 
+// Vectors with all channels and with some, lines that see the border of the image and others, windows with more rows of taps
+// than registers, and with rows outside of the image. ConvTranspose has them too.
+TEST(ConvolutionStep, WeightsOfChannelsAloneAreSumsOfTaps) {
+  const auto alone = [](int64_t channels, Dims space, Dims kernel, Dims strides, Dims dilations) {
+    const Dims pads{kernel[0] / 2 * dilations[0], kernel[1] / 2 * dilations[1]};
+    return ConvolutionCase{.batch = 3,
+                           .src_channels = channels,
+                           .dst_channels = channels,
+                           .groups = channels,
+                           .space = std::move(space),
+                           .kernel = std::move(kernel),
+                           .strides = std::move(strides),
+                           .pads_begin = pads,
+                           .pads_end = pads,
+                           .dilations = std::move(dilations),
+                           .has_bias = false};
+  };
+  for (ConvolutionCase c : {alone(144, {40, 37}, {3, 3}, {1, 1}, {1, 1}), alone(40, {6, 5}, {5, 5}, {1, 1}, {1, 1}),
+                            alone(35, {9, 30}, {7, 7}, {2, 1}, {1, 1}), alone(24, {3, 12}, {3, 5}, {1, 2}, {2, 2}),
+                            alone(17, {4, 3}, {1, 1}, {1, 1}, {1, 1})}) {
+    for (const OpKind kind : {OpKind::ConvolutionBackwardWeights, OpKind::ConvTransposeBackwardWeights}) {
+      for (const bool channels_last : {true, false}) {
+        for (const DataType dtype : {f32, bf16, DataType::f64}) {
+          c.kind = kind, c.channels_last = channels_last, c.dtype = dtype;
+          SCOPED_TRACE(join(name_of(kind), channels_last ? " NXC, " : " NCX, ", c.src_channels, " channels, ", name_of(dtype)));
+          const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
+          EXPECT_THAT(run.info.kernels, Contains(StartsWith("depthwise weight gradient, ")));
+        }
+      }
+    }
+  }
+}
+
 // Generated code takes many times as long.
 TEST(ConvolutionStep, GradientsInGroupsOfFewChannelsAreOneDnns) {
   if (!is_by_onednn()) GTEST_SKIP() << "built without oneDNN";

@@ -162,6 +162,11 @@ TEST_P(ConvolutionBits, AreThoseOfTheChainOfEachChannel) {
       expect_chain(c);
       c.kind = OpKind::ConvolutionBackwardData;
       expect_chain(c);
+      c.kind = OpKind::ConvolutionBackwardWeights;
+      for (const bool channels_last : {true, false}) {
+        c.channels_last = channels_last;
+        expect_chain(c);
+      }
     }
   }
   expect_chain({.src_channels = 24, .dst_channels = 24, .groups = 24, .space = {5, 6}, .dtype = DataType::f64});

@@ -32,9 +32,10 @@ TEST(ProgramLayout, IsThatOfItsVersion) {
            layout<cpu::GroupedProgram>("GroupedProgram"), layout<cpu::GroupedSumsProgram>("GroupedSumsProgram"),
            layout<cpu::KernelProgram>("KernelProgram"), layout<cpu::ProductProgram>("ProductProgram"),
            layout<cpu::TileProgram>("TileProgram"), layout<cpu::WindowRowsProgram>("WindowRowsProgram"),
-           layout<cpu::ConvolutionProgram>("ConvolutionProgram"), layout<cpu::LineProgram>("LineProgram"), "ProductStrides ",
-           sizeof(cpu::ProductStrides), "\nLineStrides ", sizeof(cpu::LineStrides), "\n");
-  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 7
+           layout<cpu::ConvolutionProgram>("ConvolutionProgram"), layout<cpu::LineProgram>("LineProgram"),
+           layout<cpu::TapProgram>("TapProgram"), "ProductStrides ", sizeof(cpu::ProductStrides), "\nLineStrides ",
+           sizeof(cpu::LineStrides), "\nTapStrides ", sizeof(cpu::TapStrides), "\n");
+  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 8
 AxisRowsProgram 2
 TopKProgram 9
 RunningProgram 8
@@ -47,8 +48,10 @@ TileProgram 20
 WindowRowsProgram 34
 ConvolutionProgram 22
 LineProgram 33
+TapProgram 25
 ProductStrides 152
 LineStrides 112
+TapStrides 48
 )") << "a change of the layout needs a new kProgramVersion";
 }
 

@@ -15,6 +15,7 @@
 #include "backends/cpu/library/products/lines.h"
 #include "backends/cpu/library/products/machine_of.h"
 #include "backends/cpu/library/products/product_runner.h"
+#include "backends/cpu/library/products/taps.h"
 #include "backends/cpu/product/tuning.h"
 #include "interface/status.h"
 #include "kernels/convolution_ports.h"
@@ -263,9 +264,16 @@ bool is_sparse(const WindowedContraction& c) {
          std::min(c.inner_terms.extent, c.columns.extent) >= product_tuning::kLeastSparseChannels;
 }
 
+// The weight gradient of a linear layer that is written as a convolution of images of one pixel.
+bool is_gradient_of_linear(const WindowedContraction& c) {
+  const auto is_one = [](const Axis& axis) { return axis.rows == 1 && axis.terms == 1; };
+  return c.sums_samples && c.groups.extent == 1 && std::all_of(c.axes.begin(), c.axes.end(), is_one) && has_whole_rows(c);
+}
+
 // With the channels of both tensors contiguous, and full registers: windows of one tap, and sparse ones. Neither the number of
 // samples nor packed weights decide: an image's bits are its own.
 bool is_fast(const WindowedContraction& c, const Machine& machine) {
+  if (is_gradient_of_linear(c)) return true;
   return (has_whole_rows(c) || is_sparse(c)) && c.inner_terms.left == 1 && c.columns.dst == 1 &&
          c.columns.extent >= lanes_of(machine, c.left.dtype);
 }
@@ -290,6 +298,7 @@ std::unique_ptr<const Primitive> fast_convolution(const kernel::LibraryStep& ste
   const Machine machine = machine_of(use);
   if (is_only_choice || is_fast(contraction, machine)) return generated_convolution(contraction, machine, use);
   if (auto made = by_lines(contraction, machine, use)) return made;
+  if (auto made = depthwise_weight_gradient(contraction, machine, use)) return made;
   const bool has_groups = groups_in_vectors(contraction, machine).columns > 0;
   return has_groups ? convolution_in_groups(step, contraction, use) : nullptr;
 }
@@ -307,6 +316,7 @@ std::vector<LibraryOp> ops_with(decltype(LibraryOp::compile) compile, decltype(L
 std::unique_ptr<const Primitive> generated_convolution(const WindowedContraction& contraction, const Machine& machine,
                                                        const PrimitiveUse& use) {
   if (auto made = by_lines(contraction, machine, use)) return made;
+  if (auto made = depthwise_weight_gradient(contraction, machine, use)) return made;
   const Form form = form_of(contraction, machine);
   const auto* const like = dynamic_cast<const ConvolutionStep*>(use.like);
   // Packed weights are input 1, which is the left factor of a gradient of transposed weights.
