@@ -104,6 +104,16 @@ def test_index_add_to_a_scalar():
     carried(lambda x, s: torch.index_add(x, 0, torch.tensor([0, 2, 0]), s, alpha=-0.5), torch.randn(4, 3), torch.randn(3, 3), bound=1e-6)
 
 
+def test_ops_along_an_axis_take_scalars():
+    x, y, first = torch.tensor(3.0), torch.tensor(1.5), torch.tensor([0])
+    for entries in (y, y.reshape(1)):
+        carried(lambda x, s: torch.index_copy(x, 0, first, s) * 2, x, entries)
+    carried(lambda x, s: torch.scatter(x, 0, torch.tensor(0), s) * 2, x, y)
+    carried(lambda x, s: torch.scatter_add(x, 0, first, s.reshape(1)) * 2, x, y)
+    carried(lambda x: torch.index_fill(x, 0, first, 4.0) * 2, x)
+    carried(lambda x: torch.index_select(x, 0, first) + torch.gather(x, 0, torch.tensor(0)), x)
+
+
 def test_scatter_add_and_the_gradient_of_gather():
     x, index = torch.randn(3, 5), torch.tensor([[0, 4, 4], [1, 1, 1], [2, 0, 2]])
     with_gradient(lambda x, s: x.scatter_add(1, index, s), x, torch.randn(3, 3), bound=1e-6)

@@ -362,8 +362,8 @@ def put_along(l: Lowering, whole: Any, index: Any, entries: Any, axis: int, coun
 
 def index_copy(l: Lowering, a: Args) -> Any:
     dtype, axis = dtype_of(a.value), a.dim % max(len(a.value.shape), 1)
-    whole, index = l.parameter(a.self, dtype), with_an_axis(l, indices_of(l, a.index))
-    return put_along(l, whole, index, l.parameter(a.source, dtype), axis, False)
+    whole, index, source = (with_an_axis(l, t) for t in (l.parameter(a.self, dtype), indices_of(l, a.index), l.parameter(a.source, dtype)))
+    return l.reshape(put_along(l, whole, index, source, axis, False), a.value.shape)
 
 
 def index_add(l: Lowering, a: Args) -> Any:

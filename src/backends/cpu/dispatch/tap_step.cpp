@@ -85,6 +85,8 @@ TapStep::TapStep(TapProgram program, std::vector<TapCode> code, TapCopies copies
       for (int64_t row = first; row < std::min(first + c_.rows, rows_); ++row) pixels_.push_back(pixel_of(row, line));
 }
 
+int64_t TapStep::bytes_of_sums(int64_t channels) const { return parts(channels, c_.lanes) * c_.lanes * c_.sum_bytes; }
+
 TapStep::Scratch TapStep::scratch_of(void* scratch, int thread) const {
   char* const sums = static_cast<char*>(scratch) + static_cast<size_t>(thread) * thread_bytes_;
   char* const image = sums + sums_bytes_;
@@ -121,7 +123,7 @@ void TapStep::add(Image image, int64_t channels, char* sums) const {
     const TapCode& code = row + c_.rows <= rows_ ? code_.front() : code_.back();
     (channels == width() ? code.whole : code.last)
         .as<TapTileFunction>()(image.left, &pixels_[static_cast<size_t>(row * lines_)], image.right, sums, &strides);
-    sums += c_.rows * axis.rows * width() * c_.sum_bytes;
+    sums += c_.rows * axis.rows * bytes_of_sums(channels);
   }
 }
 
@@ -152,7 +154,7 @@ int64_t TapStep::pixel_of(int64_t row, int64_t line) const {
 
 // Overwrites the sums if the weights are narrower.
 void TapStep::store(const Channels& channels, char* sums, char* dst) const {
-  const int64_t taps = c_.axes.back().rows, row_bytes = width() * c_.sum_bytes;
+  const int64_t taps = c_.axes.back().rows, row_bytes = bytes_of_sums(channels.count);
   for (int64_t r = 0; r < rows_; ++r, sums += taps * row_bytes) {
     int64_t row = r, at = channels.first * c_.channels.dst;
     for (size_t a = c_.axes.size() - 1; a-- > 0; row /= c_.axes[a].rows) at += row % c_.axes[a].rows * c_.axes[a].dst;
