@@ -53,7 +53,7 @@ class TapStep final : public Primitive {
   };
   Scratch scratch_of(void* scratch, int thread) const;
   int64_t width() const { return c_.vectors * c_.lanes; }
-  int64_t bytes_of_sums(int64_t channels) const;  // of a tap, as tiles of so many channels store them
+  int64_t bytes_of_sums(int64_t channels) const;  // of a tap, in tiles of this number of channels
   Image copied(Image given, int64_t channels, const Scratch& own) const;
   void add(Image image, int64_t channels, char* sums) const;
   int64_t pixel_of(int64_t row, int64_t line) const;
