@@ -321,6 +321,27 @@ TEST(ConvolutionStep, ManyChannelsGoAlongLines) {
   }
 }
 
+// oneDNN has fast code for them in f32 only.
+TEST(ConvolutionStep, SixteenBitImagesOfChannelsAloneWithStridesAreComputedInF32) {
+  for (const OpKind kind : {OpKind::ConvolutionBackwardData, OpKind::ConvTranspose, OpKind::ConvTransposeBackwardWeights}) {
+    for (const bool channels_last : {true, false}) {
+      for (const DataType dtype : {bf16, f16}) {
+        SCOPED_TRACE(join(name_of(kind), channels_last ? " NXC, " : " NCX, ", name_of(dtype)));
+        const ConvolutionCase c{.kind = kind,
+                                .src_channels = 40,
+                                .dst_channels = 40,
+                                .groups = 40,
+                                .space = {20, 21},
+                                .strides = {2, 2},
+                                .channels_last = channels_last,
+                                .dtype = dtype};
+        const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
+        EXPECT_THAT(run.info.kernels, Not(Contains(HasSubstr("strided"))));
+      }
+    }
+  }
+}
+
 // Vectors with all channels and with some, lines that see the border of the image and others, windows with more rows of taps
 // than registers, and with rows outside of the image. ConvTranspose has them too.
 TEST(ConvolutionStep, WeightsOfChannelsAloneAreSumsOfTaps) {

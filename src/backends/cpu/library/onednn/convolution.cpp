@@ -165,8 +165,17 @@ class TiledConvolution final : public Primitive {
     if (!has_integers()) return Factors::floats;
     return ends_.scaling.zero_point != 0 ? Factors::integers_with_zero_point : Factors::integers;
   }
-  // With integers it is f32, else the user's type.
-  DataType bias_type() const { return has_integers() ? DataType::f32 : shape_.bias.dtype; }
+  // With integers it is f32.
+  DataType bias_type() const { return has_integers() ? DataType::f32 : computed(shape_.bias.dtype); }
+
+  // The type in which a tensor is read or written by primitives. For images of 16-bit floats from positions with strides, of
+  // each channel by itself, oneDNN has fast code in f32 only.
+  DataType computed(DataType dtype) const {
+    const bool is_depthwise = shape_.groups == shape_.image.dims[1] && shape_.groups == shape_.positions.dims[1];
+    const bool has_strides = std::any_of(shape_.strides.begin(), shape_.strides.end(), [](int64_t s) { return s > 1; });
+    const bool is_slow = shape_.makes_image() && shape_.groups > 1 && is_depthwise && has_strides && bits_of(dtype) == 16;
+    return is_slow ? DataType::f32 : dtype;
+  }
 
   void take_scales(const QuantizedProduct& quantized) {
     for (const float scale : quantized.weights.scales) ends_.scaling.scales.push_back(scale * quantized.src.scales.front());
@@ -209,7 +218,7 @@ class TiledConvolution final : public Primitive {
     const Dims extents = tile_dims(channels, shape_.makes_image() ? shape_.position_extents : shape_.image_extents);
     Dims present = extents;
     for (size_t axis = 2; axis < present.size(); ++axis) present[axis] = std::min(present[axis], read().dims[axis]);
-    staged_ = DenseBlock(DenseBlock::Way::in, read(), {extents, present});
+    staged_ = DenseBlock(DenseBlock::Way::in, read(), {extents, present}, read().dtype);
     if (!staged_.is_in_place()) source_ = as_block(read().dtype, extents);
   }
 
@@ -266,15 +275,15 @@ class TiledConvolution final : public Primitive {
     Dims present = in;
     for (size_t axis = 2; axis < present.size(); ++axis) present[axis] = std::min(present[axis], source_.dims[axis]);
     present[shape_.slab_axis + 2] = kind.rows_present;
-    kind.in = DenseBlock(DenseBlock::Way::in, source_, {in, present});
+    kind.in = DenseBlock(DenseBlock::Way::in, source_, {in, present}, computed(read().dtype));
     kind.in.fill_with(ends_.scaling.zero_point);
-    kind.out = DenseBlock(DenseBlock::Way::out, made(), {out});
-    const dnnl::memory::desc any = in_any_layout(weights_desc(shape_, kind.slice), type_of(shape_.weights.dtype));
-    Problem problem{window, channels_last(read().dtype, in), any, {}, channels_last(made().dtype, out), {}};
+    kind.out = DenseBlock(DenseBlock::Way::out, made(), {out}, computed(made().dtype));
+    const dnnl::memory::desc any = in_any_layout(weights_desc(shape_, kind.slice), type_of(computed(shape_.weights.dtype)));
+    Problem problem{window, channels_last(computed(read().dtype), in), any, {}, channels_last(computed(made().dtype), out), {}};
     for (const AxesInOrder& operand : operands_) {
       Dims part = out;
       for (size_t axis = 1; axis < part.size(); ++axis) part[axis] = operand.dims[axis] == 1 ? 1 : out[axis];
-      kind.operands.push_back(DenseBlock(DenseBlock::Way::in, operand, {part}));
+      kind.operands.push_back(DenseBlock(DenseBlock::Way::in, operand, {part}, operand.dtype));
       problem.operands.push_back(channels_last(operand.dtype, part));
     }
     if (has_bias()) problem.bias = {{kind.slice}, type_of(bias_type()), Dims{1}};

@@ -147,7 +147,7 @@ class WeightGradient final : public Primitive {
     Dims present(tensor.dims.begin() + 2, tensor.dims.end());
     for (size_t axis = 0; axis < present.size(); ++axis) present[axis] = std::min(present[axis], extents[axis]);
     DenseBlock image(DenseBlock::Way::in, tensor,
-                     {dims_of(1, channels, extents), dims_of(1, channels, present), dims_of(0, 0, before)}, true);
+                     {dims_of(1, channels, extents), dims_of(1, channels, present), dims_of(0, 0, before)}, tensor.dtype, true);
     staged_.push_back({tensor, channel, as_block(tensor.dtype, all), std::move(image), common_bytes_});
     common_bytes_ += aligned(static_cast<size_t>(staged_.back().read.bytes(0, shape_.batch())));
   }

@@ -64,17 +64,17 @@ bool is_block(const AxesInOrder& tensor, const Dims& extents) {
 
 AxesInOrder as_block(DataType dtype, const Dims& extents) { return {dtype, extents, strides_of(extents)}; }
 
-DenseBlock::DenseBlock(Way way, const AxesInOrder& tensor, const BlockExtents& block, bool always_copied)
+DenseBlock::DenseBlock(Way way, const AxesInOrder& tensor, const BlockExtents& block, DataType type, bool always_copied)
     : way_(way), is_filled_(block.present != block.all) {
-  if (!always_copied && !is_filled_ && is_block(tensor, block.all)) return;
-  bytes_ = channels_last(tensor.dtype, block.all).get_size();
+  const bool is_converted = type != tensor.dtype;
+  if (!always_copied && !is_filled_ && !is_converted && is_block(tensor, block.all)) return;
+  bytes_ = channels_last(type, block.all).get_size();
   const Dims strides = strides_of(block.all);
-  for (size_t axis = 0; axis < strides.size(); ++axis)
-    present_at_ += bytes_of(tensor.dtype, block.before[axis] * strides[axis]);
-  runs_ = runs_of(tensor, block, strides);
+  for (size_t axis = 0; axis < strides.size(); ++axis) present_at_ += bytes_of(type, block.before[axis] * strides[axis]);
+  if (!is_converted) runs_ = runs_of(tensor, block, strides);
   if (runs_.pixels > 0) return;
   const dnnl::memory::desc there(block.present, type_of(tensor.dtype), tensor.strides);
-  const dnnl::memory::desc here(block.present, type_of(tensor.dtype), strides);
+  const dnnl::memory::desc here(block.present, type_of(type), strides);
   copy_ = way == Way::in ? onednn::copy(there, here) : onednn::copy(here, there);
 }
 

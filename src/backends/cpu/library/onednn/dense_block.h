@@ -34,8 +34,8 @@ class DenseBlock {
  public:
   enum class Way { in, out };  // from the tensor to the block, or back
   DenseBlock() = default;
-  // `always_copied`: even if the tensor has the required layout.
-  DenseBlock(Way way, const AxesInOrder& tensor, const BlockExtents& block, bool always_copied = false);
+  // `type`: of the block, if it is not the tensor's. `always_copied`: even if the tensor has the required layout.
+  DenseBlock(Way way, const AxesInOrder& tensor, const BlockExtents& block, DataType type, bool always_copied = false);
   // Elements that the tensor does not have are filled with this byte instead of 0.
   void fill_with(int64_t byte) { filling_ = static_cast<unsigned char>(byte); }
 
