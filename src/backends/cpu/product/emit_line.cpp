@@ -25,18 +25,18 @@ class LineEmitter {
 
   void emit() {
     pixel_ = stride(1), term_ = stride(2), weights_ = stride(3), dst_pixel_ = stride(4), channel_ = stride(9);
-    channels_ = tile_.is_dense ? stride(10) : f_.i64(tile_.channels);
+    channels_ = tile_.is_dense() ? stride(10) : f_.i64(tile_.channels);
     llvm::Value *const lines = stride(0), *const src_tile = stride(6), *const dst_tile = stride(7), *const blocks = stride(8);
     ahead_term_ = stride(12), pixels_term_ = stride(13);
     f_.repeat(stride(5), {f_.arg(1), f_.arg(3), f_.at(f_.arg(2), stride(11))}, [&](const Values& tile) {
       const Values end = f_.repeat(blocks, {tile[0], f_.arg(2), tile[1], f_.i64(0), tile[2]}, [&](const Values& block) {
         llvm::Value *const weights = block[1], *const dst = block[2], *const bias = block[3];
         prefetch_sums(f_.at(dst, dst_tile));
-        const Values made = sums(lines, block[0], weights, block[4]);
+        const State made = sums(lines, block[0], weights, block[4]);
         store(made, dst, bias);
         llvm::Value* const bytes = f_.i64(tile_.vectors * f_.vector_bytes());
-        return Values{tile_.is_shared ? block[0] : f_.b.CreateAdd(block[0], bytes_of_channels(tile_.vectors)),
-                      f_.at(weights, bytes), f_.at(dst, bytes), f_.b.CreateAdd(bias, bytes), made[sum_count() + 1]};
+        return Values{tile_.is_depthwise() ? f_.b.CreateAdd(block[0], bytes_of_channels(tile_.vectors)) : block[0],
+                      f_.at(weights, bytes), f_.at(dst, bytes), f_.b.CreateAdd(bias, bytes), made.ahead};
       });
       return Values{f_.b.CreateAdd(tile[0], src_tile), f_.at(tile[1], dst_tile), end[4]};
     });
@@ -44,28 +44,49 @@ class LineEmitter {
   }
 
  private:
+  // The values that loops pass on.
+  struct State {
+    Values sums;
+    llvm::Value *weights, *ahead;        // of the next term, and of the next panel
+    llvm::Value* next_pixels = nullptr;  // of the next tile; null behind a line, and in one of zeros
+    Values pixels = {};                  // each kPixelsOfAddress-th one; empty behind a line, and in one of zeros
+
+    bool is_in_line() const { return next_pixels != nullptr; }
+    Values all() const {
+      Values values = sums;
+      values.insert(values.end(), {weights, ahead});
+      if (is_in_line()) values.push_back(next_pixels);
+      values.insert(values.end(), pixels.begin(), pixels.end());
+      return values;
+    }
+    // A state with the same number of values, from those of all().
+    State with(const Values& values) const {
+      auto next = values.begin() + static_cast<std::ptrdiff_t>(sums.size());
+      State state{Values(values.begin(), next), *next, *(next + 1)};
+      next += 2;
+      if (is_in_line()) state.next_pixels = *next++;
+      state.pixels.assign(next, next + static_cast<std::ptrdiff_t>(pixels.size()));
+      return state;
+    }
+  };
+
   // Entry `number` of LineStrides.
   llvm::Value* stride(int number) { return f_.word_at(f_.arg(5), number, f_.b.getInt64Ty()); }
-  size_t sum_count() const { return static_cast<size_t>(tile_.pixels * tile_.vectors); }
 
-  size_t pointers() const { return sum_count() + 2; }  // of a state, behind those to the weights and to the next weights
-
-  size_t first_pixel() const { return pointers() + 1; }
-
-  // The state: sums, the pointers to the weights and to the next weights, that to the pointer of the line.
-  Values sums(llvm::Value* lines, llvm::Value* offset, llvm::Value* weights, llvm::Value* ahead) {
-    Values state(sum_count(), zero_);
-    state.insert(state.end(), {weights, ahead, f_.arg(0)});
-    return f_.repeat(lines, std::move(state), [&](const Values& before) {
+  State sums(llvm::Value* lines, llvm::Value* offset, llvm::Value* weights, llvm::Value* ahead) {
+    const State first{Values(static_cast<size_t>(tile_.pixels * tile_.vectors), zero_), weights, ahead};
+    Values passed = first.all();
+    passed.push_back(f_.arg(0));  // the pointer to the pointer of the line
+    return first.with(f_.repeat(lines, std::move(passed), [&](const Values& before) {
       llvm::Value* const line = f_.word_at(before.back(), 0, f_.b.getPtrTy());
-      const Values of_line(before.begin(), before.end() - 1);
+      const State state = first.with(before);
       Values after = f_.either(
           f_.b.CreateICmpNE(line, llvm::ConstantPointerNull::get(f_.b.getPtrTy())),
-          [&] { return with_line(of_line, f_.at(line, offset)); },
-          [&] { return tile_.is_dense ? without_line(of_line) : with_line(of_line, nullptr); });
+          [&] { return with_line(state, f_.at(line, offset)).all(); },
+          [&] { return (tile_.is_dense() ? without_line(state) : with_line(state, nullptr)).all(); });
       after.push_back(f_.b.CreateConstGEP1_64(f_.b.getInt64Ty(), before.back(), 1));
       return after;
-    });
+    }));
   }
 
   // Of the next tile, so that its stores do not wait for lines of the cache.
@@ -76,67 +97,108 @@ class LineEmitter {
         f_.prefetch(f_.at(f_.at(dst, f_.b.CreateMul(dst_pixel_, f_.i64(pixel))), f_.i64(byte)), true);
   }
 
-  Values without_line(Values state) {
-    llvm::Value*& weights = state[sum_count()];
-    weights = f_.at(weights, f_.b.CreateMul(weights_, f_.b.CreateMul(channels_, f_.i64(tile_.terms))));
+  State without_line(State state) {
+    state.weights = f_.at(state.weights, f_.b.CreateMul(weights_, f_.b.CreateMul(channels_, f_.i64(tile_.terms))));
     return state;
   }
 
-  // Adds the products of a line. `src`: null for a line of zeros. Returns the state without pointers to pixels.
-  Values with_line(Values state, llvm::Value* src) {
-    if (src != nullptr) state.push_back(f_.at(src, stride(6)));
-    for (int pixel = 0; src != nullptr && pixel < tile_.pixels; pixel += kPixelsOfAddress)
-      state.push_back(f_.at(src, f_.b.CreateMul(pixel_, f_.i64(pixel))));
+  // Adds the products of a line. `src`: null for a line of zeros.
+  State with_line(State state, llvm::Value* src) {
+    if (tile_.pixel_terms > 0) return with_pixels_once(std::move(state), src);
+    if (src != nullptr) {
+      state.next_pixels = f_.at(src, stride(6));
+      for (int pixel = 0; pixel < tile_.pixels; pixel += kPixelsOfAddress)
+        state.pixels.push_back(f_.at(src, f_.b.CreateMul(pixel_, f_.i64(pixel))));
+    }
     for (int term = 0; term < tile_.terms; ++term) {
-      const auto first = static_cast<std::ptrdiff_t>(std::min(first_pixel(), state.size()));
-      const Values of_term(state.begin() + first, state.end());
+      const Values of_term = state.pixels;
       state = with_channels(std::move(state), term);
-      std::transform(of_term.begin(), of_term.end(), state.begin() + first,
+      std::transform(of_term.begin(), of_term.end(), state.pixels.begin(),
                      [&](llvm::Value* pointer) { return f_.at(pointer, term_); });
     }
-    state.resize(pointers());
+    state.next_pixels = nullptr;
+    state.pixels.clear();
     return state;
   }
 
-  // The state: sums, the pointers to the weights and to the next weights, those to the pixels of the next tile and to pixels.
-  Values with_channels(Values state, int term) {
-    const auto body = [&](const Values& before) { return with_channel(before, term); };
-    // A loop keeps LLVM from loading the shared elements of all channels at once, for which there are no registers.
-    return tile_.is_shared ? f_.repeat(channels_, std::move(state), body) : body(state);
-  }
-  Values with_channel(Values state, int term) {
-    llvm::Value*& weights = state[sum_count()];
-    const bool is_line_of_zeros = state.size() == pointers();
-    if (tile_.is_dense) {
-      llvm::Value*& ahead = state[sum_count() + 1];
-      f_.prefetch_second(ahead);
-      ahead = f_.at(ahead, ahead_term_);
-      llvm::Value*& next = state[pointers()];
-      f_.prefetch(next);
-      next = f_.at(next, pixels_term_);
-    }
-    Values factors;
-    for (int v = 0; v < tile_.vectors; ++v) factors.push_back(f_.load(f_.vector, f_.at(weights, vector_bytes(v))));
-    for (int pixel = 0; pixel < tile_.pixels; ++pixel) {
-      const bool is_zero = is_line_of_zeros || !tile_.is_inside(pixel, term);
-      if (is_zero && tile_.is_dense) continue;
-      llvm::Value* const at = is_zero ? nullptr : place_of(state, pixel);
-      llvm::Value* const shared = is_zero ? zero_ : tile_.is_shared ? splat(at) : nullptr;
-      for (int v = 0; v < tile_.vectors; ++v) {
-        llvm::Value*& sum = state[static_cast<size_t>(pixel * tile_.vectors + v)];
-        llvm::Value* const element = shared != nullptr ? shared : elements_at(at, v);
-        sum = f_.b.CreateIntrinsic(llvm::Intrinsic::fma, {f_.vector}, {element, factors[static_cast<size_t>(v)], sum});
+  // Loads each pixel of src once for all terms that multiply it, and each weight once for all pixels. The sums of a pixel of
+  // dst are in the order of terms here too.
+  State with_pixels_once(State state, llvm::Value* src) {
+    std::vector<Values> weights(static_cast<size_t>(tile_.terms));
+    const int places = (tile_.pixels - 1) * tile_.pixel_terms + tile_.terms;
+    for (int place = 0; place < places; ++place) {
+      if (src != nullptr && place > 0 && place % kPixelsOfAddress == 0)
+        src = f_.at(src, f_.b.CreateMul(term_, f_.i64(kPixelsOfAddress)));
+      Values elements;
+      for (int pixel = 0; pixel < tile_.pixels; ++pixel) {
+        const int term = place - pixel * tile_.pixel_terms;
+        if (term < 0 || term >= tile_.terms) continue;
+        Values& of_term = weights[static_cast<size_t>(term)];
+        if (of_term.empty()) of_term = weights_at(f_.at(state.weights, f_.b.CreateMul(weights_, f_.i64(term))));
+        const bool is_zero = src == nullptr || !tile_.is_inside(pixel, term);
+        if (!is_zero && elements.empty())
+          elements = elements_at(f_.at(src, f_.b.CreateMul(term_, f_.i64(place % kPixelsOfAddress))));
+        add(state, pixel, is_zero ? Values(of_term.size(), zero_) : elements, of_term);
       }
     }
-    for (size_t i = first_pixel(); i < state.size(); ++i) state[i] = f_.at(state[i], channel_);
-    weights = f_.at(weights, weights_);
+    state.weights = f_.at(state.weights, f_.b.CreateMul(weights_, f_.i64(tile_.terms)));
     return state;
+  }
+
+  State with_channels(State state, int term) {
+    if (tile_.is_depthwise()) return with_channel(std::move(state), term);
+    // A loop keeps LLVM from loading the shared elements of all channels at once, for which there are no registers.
+    const Values all = state.all();
+    return state.with(
+        f_.repeat(channels_, all, [&](const Values& before) { return with_channel(state.with(before), term).all(); }));
+  }
+  State with_channel(State state, int term) {
+    if (tile_.is_dense()) {
+      f_.prefetch_second(state.ahead);
+      state.ahead = f_.at(state.ahead, ahead_term_);
+      f_.prefetch(state.next_pixels);
+      state.next_pixels = f_.at(state.next_pixels, pixels_term_);
+    }
+    const Values weights = weights_at(state.weights);
+    for (int pixel = 0; pixel < tile_.pixels; ++pixel) {
+      const bool is_zero = !state.is_in_line() || !tile_.is_inside(pixel, term);
+      if (is_zero && tile_.is_dense()) continue;
+      if (is_zero) {
+        add(state, pixel, Values(weights.size(), zero_), weights);
+      } else {
+        llvm::Value* const at = place_of(state, pixel);
+        add(state, pixel, tile_.is_depthwise() ? elements_at(at) : Values(weights.size(), splat(at)), weights);
+      }
+    }
+    for (llvm::Value*& pointer : state.pixels) pointer = f_.at(pointer, channel_);
+    state.weights = f_.at(state.weights, weights_);
+    return state;
+  }
+
+  // A product to each sum of the pixel.
+  void add(State& state, int pixel, const Values& elements, const Values& weights) {
+    for (size_t v = 0; v < weights.size(); ++v) {
+      llvm::Value*& sum = state.sums[static_cast<size_t>(pixel * tile_.vectors) + v];
+      sum = f_.b.CreateIntrinsic(llvm::Intrinsic::fma, {f_.vector}, {elements[v], weights[v], sum});
+    }
+  }
+
+  // Of a term, for each vector.
+  Values weights_at(llvm::Value* row) {
+    Values weights;
+    for (int v = 0; v < tile_.vectors; ++v) weights.push_back(f_.load(f_.vector, f_.at(row, vector_bytes(v))));
+    return weights;
   }
   llvm::Value* splat(llvm::Value* place) {
     return f_.b.CreateVectorSplat(static_cast<unsigned>(f_.lanes), f_.load(f_.scalar, place));
   }
 
-  // Of src, for the columns of vector `v`.
+  // Of src, for each vector of columns.
+  Values elements_at(llvm::Value* pointer) {
+    Values elements;
+    for (int v = 0; v < tile_.vectors; ++v) elements.push_back(elements_at(pointer, v));
+    return elements;
+  }
   llvm::Value* elements_at(llvm::Value* pointer, int v) {
     const int columns = tile_.columns_of_channel;
     if (columns == 1) return load(pointer, v);
@@ -148,24 +210,24 @@ class LineEmitter {
   }
   llvm::Value* bytes_of_channels(int vectors) { return f_.i64(vectors * f_.vector_bytes() / tile_.columns_of_channel); }
 
-  llvm::Value* place_of(const Values& state, int pixel) {
-    llvm::Value* const pointer = state[first_pixel() + static_cast<size_t>(pixel / kPixelsOfAddress)];
+  llvm::Value* place_of(const State& state, int pixel) {
+    llvm::Value* const pointer = state.pixels[static_cast<size_t>(pixel / kPixelsOfAddress)];
     return pixel % kPixelsOfAddress == 0 ? pointer : f_.at(pointer, f_.b.CreateMul(pixel_, f_.i64(pixel % kPixelsOfAddress)));
   }
 
   // `bias`: an offset.
-  void store(const Values& state, llvm::Value* dst, llvm::Value* bias) {
+  void store(const State& state, llvm::Value* dst, llvm::Value* bias) {
     const Values results = f_.either(
         f_.b.CreateICmpNE(f_.arg(4), llvm::ConstantPointerNull::get(f_.b.getPtrTy())),
         [&] {
           Values added;
           for (int v = 0; v < tile_.vectors; ++v) added.push_back(load(f_.at(f_.arg(4), bias), v));
-          Values sums(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(sum_count()));
+          Values sums = state.sums;
           for (size_t i = 0; i < sums.size(); ++i)
             sums[i] = f_.b.CreateFAdd(sums[i], added[i % static_cast<size_t>(tile_.vectors)]);
           return sums;
         },
-        [&] { return Values(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(sum_count())); });
+        [&] { return state.sums; });
     for (size_t i = 0; i < results.size(); ++i) {
       const auto pixel = static_cast<int64_t>(i) / tile_.vectors;
       const auto v = static_cast<int>(i % static_cast<size_t>(tile_.vectors));
@@ -204,12 +266,13 @@ std::string describe(const LineTile& tile) {
     for (int term = 0; term < tile.terms; ++term)
       if (!tile.is_inside(pixel, term)) outside += join(" ", pixel, ":", term);
   return join("line tile of ", tile.pixels, " pixels, ", tile.terms, " terms, ", tile.channels,
-              tile.is_dense    ? " dense"
-              : tile.is_shared ? " shared"
-                               : "",
+              tile.is_depthwise() ? ""
+              : tile.is_dense()   ? " dense"
+                                  : " shared",
               " channels", tile.columns_of_channel == 1 ? "" : join(" of ", tile.columns_of_channel, " columns"), " and ",
               tile.vectors, " vectors of ", tile.vector_bits, " bits, ", kernel::name_of(tile.type),
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
+              tile.pixel_terms == 0 ? "" : join(", a pixel each ", tile.pixel_terms, " terms"),
               outside.empty() ? "" : join(", outside", outside), describe(tile.map));
 }
 

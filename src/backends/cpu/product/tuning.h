@@ -84,7 +84,7 @@ inline constexpr int64_t kIntegersAhead = 2048;
 // The fewest channels, of both tensors, for which a convolution with strides is generated code (benchmarks/convolutions).
 inline constexpr int64_t kLeastSparseChannels = 128;
 
-// Pixels of a tile along lines whose columns have their own channels, at most: the weights of a term are loaded once for them.
+// Pixels of a tile along lines whose columns have their own channels, at most: weights are loaded once for them.
 inline constexpr int64_t kMostPixels = 8;
 
 // Registers that allow such a tile three vectors.
@@ -93,7 +93,8 @@ inline constexpr int64_t kRegistersForThreeVectors = 32;
 // The most channels of src for which a convolution goes along lines: for more, other code has enough work per pixel.
 inline constexpr int64_t kChannelsOfLineTiles = 4;
 
-// The fewest pixels of a line for which a dense convolution goes along lines: fewer do not keep multiply-adds busy.
+// The fewest pixels of a line for which a dense convolution goes along lines, and of a tile that loads each pixel once: fewer
+// do not keep multiply-adds busy.
 inline constexpr int64_t kLeastPixels = 7;
 
 // The most terms of such a line, for each of which a tile has code.

@@ -169,6 +169,22 @@ TEST_P(ConvolutionBits, AreThoseOfTheChainOfEachChannel) {
       }
     }
   }
+  // Pixels of the result are two taps apart; more taps than tiles have pixels.
+  expect_chain({.src_channels = 40,
+                .dst_channels = 40,
+                .groups = 40,
+                .space = {6, 31},
+                .strides = {1, 4},
+                .pads_begin = {1, 2},
+                .pads_end = {1, 2},
+                .dilations = {1, 2}});
+  expect_chain({.src_channels = 40,
+                .dst_channels = 40,
+                .groups = 40,
+                .space = {6, 21},
+                .kernel = {3, 11},
+                .pads_begin = {1, 5},
+                .pads_end = {1, 5}});
   expect_chain({.src_channels = 24, .dst_channels = 24, .groups = 24, .space = {5, 6}, .dtype = DataType::f64});
 }
 

@@ -24,14 +24,14 @@ using Axis = WindowedContraction::Axis;
 bool has_few_channels(const WindowedContraction& c) { return c.inner_terms.extent <= product_tuning::kChannelsOfLineTiles; }
 
 // Many pixels of a line, of contiguous channels.
-bool is_dense(const WindowedContraction& c) {
+bool has_many_channels(const WindowedContraction& c) {
   return !has_few_channels(c) && c.inner_terms.left == 1 && c.axes.back().rows >= product_tuning::kLeastPixels &&
          c.axes.back().terms <= product_tuning::kTermsOfLineTiles;
 }
 bool has_shared_pixels(const WindowedContraction& c) {
   const bool has_few_terms =
       has_few_channels(c) && c.axes.back().terms * c.inner_terms.extent <= product_tuning::kTermsOfLineTiles;
-  return c.columns.extent >= 64 / bytes_of(c.left.dtype, 1) && (has_few_terms || is_dense(c));
+  return c.columns.extent >= 64 / bytes_of(c.left.dtype, 1) && (has_few_terms || has_many_channels(c));
 }
 
 bool has_layout(const WindowedContraction& c, bool is_depthwise) {
@@ -44,19 +44,38 @@ bool has_layout(const WindowedContraction& c, bool is_depthwise) {
   return has_types && !c.integers && has_dims && (is_depthwise ? is_one_channel : has_shared_pixels(c));
 }
 
+// The terms from the first one of a pixel of dst to that of the next pixel; 0: none, or not a whole number.
+int64_t terms_of_pixel(const Axis& axis) {
+  const bool is_whole = axis.per_term != 0 && axis.per_row % axis.per_term == 0;
+  return is_whole ? std::max(axis.per_row / axis.per_term, int64_t{0}) : 0;
+}
+
 // A register tile: what fits the registers besides the weights of a term, and the 0 of pixels outside, which dense tiles leave
 // out. Where all columns multiply the same elements, there is one more, and more sums need fewer loads.
 struct Shape {
   int64_t vectors, pixels;
+  bool loads_pixels_once = false;
 };
-Shape shape_of(const WindowedContraction& c, bool is_depthwise, const Machine& machine) {
+
+Shape shape_of_depthwise(const WindowedContraction& c, int64_t registers, int64_t most_vectors) {
+  const Axis& axis = c.axes.back();
+  // Each pixel of src is loaded once if the weights of all terms are in registers, besides an element and a 0.
+  const bool may_load_once = terms_of_pixel(axis) > 0 && registers >= product_tuning::kRegistersForThreeVectors;
+  for (int64_t vectors = most_vectors; may_load_once && vectors > 0; --vectors) {
+    const int64_t pixels = std::min((registers - 2) / vectors - axis.terms, product_tuning::kMostPixels);
+    if (pixels >= product_tuning::kLeastPixels) return {vectors, pixels, true};
+  }
+  return {most_vectors, std::min((registers - 1 - most_vectors) / most_vectors, product_tuning::kMostPixels)};
+}
+
+Shape shape_of(const WindowedContraction& c, LineKind kind, const Machine& machine) {
   const int64_t vectors = parts(c.columns.extent, lanes_of(machine, c.left.dtype));
   const int64_t registers = machine.instructions->registers;
-  const bool has_many = registers >= product_tuning::kRegistersForThreeVectors;
-  const bool is_of_three = has_many && vectors % 3 == 0 && (vectors % 2 != 0 || !is_dense(c));
+  const bool has_many = registers >= product_tuning::kRegistersForThreeVectors, is_dense = kind == LineKind::dense;
+  const bool is_of_three = has_many && vectors % 3 == 0 && (vectors % 2 != 0 || !is_dense);
   const int64_t of_tile = is_of_three ? 3 : std::min<int64_t>(vectors, product_tuning::kLeastVectors);
-  if (!is_depthwise) return {of_tile, (registers - (is_dense(c) ? 1 : 2) - of_tile) / of_tile};
-  return {of_tile, std::min((registers - 1 - of_tile) / of_tile, product_tuning::kMostPixels)};
+  if (kind == LineKind::depthwise) return shape_of_depthwise(c, registers, of_tile);
+  return {of_tile, (registers - (is_dense ? 1 : 2) - of_tile) / of_tile};
 }
 
 std::vector<bool> inside_of(const Axis& axis, int64_t first, int64_t pixels) {
@@ -71,14 +90,16 @@ class Compiler {
   Compiler(const WindowedContraction& c, int columns_of_channel, const Machine& machine, int threads, ResultMap map)
       : c_(c),
         map_(std::move(map)),
-        is_depthwise_(columns_of_channel > 0),
+        kind_(columns_of_channel > 0 ? LineKind::depthwise
+              : has_many_channels(c) ? LineKind::dense
+                                     : LineKind::few_channels),
         columns_of_channel_(std::max(columns_of_channel, 1)),
-        is_dense_(!is_depthwise_ && is_dense(c)),
         machine_(machine),
         lanes_(lanes_of(machine, c.left.dtype)),
         lines_(c.outer_rows.extent) {
-    const Shape shape = shape_of(c, is_depthwise_, machine);
+    const Shape shape = shape_of(c, kind_, machine);
     vectors_ = shape.vectors;
+    if (shape.loads_pixels_once) pixel_terms_ = static_cast<int>(terms_of_pixel(c.axes.back()));
     for (size_t a = 0; a + 1 < c.axes.size(); ++a) lines_ *= c.axes[a].rows;
     cut_lines(shape.pixels);
     share(is_worth_threads() ? threads : 1);
@@ -92,8 +113,8 @@ class Compiler {
             .images = c_.outer_rows,
             .columns = c_.columns,
             .inner_terms = c_.inner_terms,
-            .is_shared = !is_depthwise_,
-            .is_dense = is_dense_,
+            .is_shared = !is_depthwise(),
+            .is_dense = is_dense(),
             .columns_of_channel = columns_of_channel_,
             .axes = c_.axes,
             .element_bytes = bytes_of(c_.left.dtype, 1),
@@ -121,14 +142,16 @@ class Compiler {
   }
 
   std::string name() const {
-    const char* const kind = is_depthwise_ ? "depthwise convolution, "
-                             : is_dense_   ? "dense convolution, "
-                                           : "convolution of few channels, ";
+    const char* const kind = is_depthwise() ? "depthwise convolution, "
+                             : is_dense()   ? "dense convolution, "
+                                            : "convolution of few channels, ";
     return join(kind, tiles_.front().pixels, " pixels and ", vectors_, " vectors, ", line_block_, " of ", lines_, " lines, ",
                 std::min(column_block_, c_.columns.extent), " of ", c_.columns.extent, " channels");
   }
 
  private:
+  bool is_depthwise() const { return kind_ == LineKind::depthwise; }
+  bool is_dense() const { return kind_ == LineKind::dense; }
   int64_t width() const { return vectors_ * lanes_; }
   int64_t terms() const {
     int64_t terms = c_.inner_terms.extent;
@@ -163,10 +186,10 @@ class Compiler {
                   .vector_bits = static_cast<int>(lanes_ * bits_of(c_.left.dtype)),
                   .pixels = static_cast<int>(pixels),
                   .terms = static_cast<int>(axis.terms),
-                  .channels = is_dense_ ? 0 : static_cast<int>(c_.inner_terms.extent),
-                  .is_shared = !is_depthwise_,
+                  .kind = kind_,
+                  .channels = is_dense() ? 0 : static_cast<int>(c_.inner_terms.extent),
                   .columns_of_channel = columns_of_channel_,
-                  .is_dense = is_dense_,
+                  .pixel_terms = pixel_terms_,
                   .inside = inside_of(axis, first, pixels),
                   .map = map_};
     const auto found = std::find_if(kinds_.begin(), kinds_.end(), [&](const LineTile& kind) {
@@ -202,8 +225,8 @@ class Compiler {
   // Columns for which the lines of a window fit half of the first-level cache.
   int64_t chunk() const {
     const Axis& axis = c_.axes.back();
-    if (is_dense_) return width();
-    if (!is_depthwise_) return column_block_;
+    if (is_dense()) return width();
+    if (!is_depthwise()) return column_block_;
     const int64_t bytes = terms() / axis.terms * axis.pixels * bytes_of(c_.left.dtype, 1);
     return std::max(machine_.caches.first / 2 / bytes * columns_of_channel_ / width(), int64_t{1}) * width();
   }
@@ -216,12 +239,11 @@ class Compiler {
 
   const WindowedContraction& c_;
   const ResultMap map_;
-  const bool is_depthwise_;
+  const LineKind kind_;
   const int columns_of_channel_;
-  const bool is_dense_;
   const Machine& machine_;
   int64_t lanes_, vectors_ = 1, lines_, line_block_ = 1, column_block_ = 1;
-  int threads_ = 1;
+  int threads_ = 1, pixel_terms_ = 0;
   std::vector<LineTile> kinds_;
   std::vector<LineProgram::Tiles> tiles_;
 };
