@@ -44,6 +44,28 @@ Parameters quantization_parameters(OpLowering& op) {
   return {op.in("scales"), op.has("zps") ? op.in("zps") : Value{}};
 }
 
+// 1 / divisor as a sum of two numbers, as divide_by_row_value computes them.
+struct Inverse {
+  double high = 0, low = 0;
+};
+template <typename T>
+Inverse inverse_of(T divisor) {
+  const auto missing = [&](T inverse) { return std::fma(-inverse, divisor, T{1}); };
+  constexpr T kLargest = std::numeric_limits<T>::max(), kBelowOne = 1 - std::numeric_limits<T>::epsilon() / 2;
+  T high = std::clamp(1 / divisor, -kLargest, kLargest);
+  if (missing(high) < 0) high *= kBelowOne;
+  const T rest = missing(high), low = rest > 0 ? rest / divisor : high * T{0x1p-60};
+  return {double{high}, double{low != 0 ? low : std::copysign(std::numeric_limits<T>::denorm_min(), high)}};
+}
+
+// Of a divisor that is known, and neither subnormal nor infinite.
+std::optional<Inverse> known_inverse(const Node& divisor) {
+  if (divisor.kind != NodeKind::constant) return std::nullopt;
+  if (divisor.type == Type::f64) return std::isnormal(divisor.value) ? std::optional(inverse_of(divisor.value)) : std::nullopt;
+  const auto value = static_cast<float>(divisor.value);
+  return std::isnormal(value) ? std::optional(inverse_of(value)) : std::nullopt;
+}
+
 // x / divisor for a divisor that is constant within the row. Its inverse is computed once, as the sum of two floats. The
 // result is the correctly rounded quotient, unless the quotient is within 2^-22 units of the midpoint between two floats
 // (Brisebarre, Muller and Raina, Accelerating correctly rounded floating-point division when the divisor is known in advance,
@@ -54,6 +76,8 @@ Parameters quantization_parameters(OpLowering& op) {
 // becomes infinite has a quotient beyond 2^127.
 Value divide_by_row_value(Value x, Value divisor) {
   Builder& k = *x.builder;
+  if (const auto inverse = known_inverse(k.node(divisor)))
+    return fma(x, k.constant(inverse->high, divisor.type()), x * k.constant(inverse->low, divisor.type()));
   const bool wide = divisor.type() == Type::f64;
   const double smallest_normal = wide ? std::numeric_limits<double>::min() : double{std::numeric_limits<float>::min()};
   const double largest = wide ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};

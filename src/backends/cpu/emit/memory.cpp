@@ -6,6 +6,7 @@
 #include "backends/cpu/emit/memory.h"
 
 #include <array>
+#include <cmath>
 
 #include "backends/cpu/emit/nibbles.h"
 #include "backends/cpu/schedule/tuning.h"
@@ -58,6 +59,9 @@ llvm::Value* Memory::load_arg(llvm::Value* pointer, int arg, const Lanes& lanes,
   return load_lanes(lane_addresses(first, arg, lanes, stride), dtype, lanes.mask, lanes.width);
 }
 
+// What masked loads give for lanes that they leave out, in every type.
+static bool is_zero(double value) { return value == 0 && !std::signbit(value); }
+
 // `mask` may be null.
 llvm::Value* Memory::load_lanes(llvm::Value* addresses, DataType dtype, llvm::Value* mask, int width) {
   llvm::Type* const type = with_lanes(storage_type(e_.context, dtype), width);
@@ -89,13 +93,14 @@ llvm::Value* Memory::load_entry(llvm::Value* pointer, int arg, const Entry& entr
       where.mask = lanes.mask == nullptr ? entry.exists : b_.CreateAnd(lanes.mask, entry.exists);
     return or_other(load_arg(b_.CreateGEP(b_.getInt8Ty(), pointer, address_of(number)), arg, where, stride));
   }
+  const auto or_other_than_zero = [&](llvm::Value* loaded) { return is_zero(entry.otherwise) ? loaded : or_other(loaded); };
   llvm::Value* mask = entry.exists == nullptr ? nullptr : e_.widen(entry.exists, lanes.width);
   if (lanes.mask != nullptr) mask = mask == nullptr ? lanes.mask : b_.CreateAnd(mask, lanes.mask);
   llvm::Type* const scalar = storage_type(e_.context, dtype);
   llvm::Value* const first = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
   if (entry.of_first != nullptr && !e_.across_rows()) {
     llvm::Value* const begin = b_.CreateGEP(b_.getInt8Ty(), first, address_of(entry.of_first));
-    return or_other(load_regular(begin, dtype, entry.step * entry_stride + stride, mask, lanes.width));
+    return or_other_than_zero(load_regular(begin, dtype, entry.step * entry_stride + stride, mask, lanes.width));
   }
   // Instructions that load single lanes add vectors of positions to one address.
   const bool is_one_address = stride == 0 && !e_.across_rows();
@@ -103,7 +108,7 @@ llvm::Value* Memory::load_entry(llvm::Value* pointer, int arg, const Entry& entr
   llvm::Value* const addresses =
       is_one_address ? b_.CreateGEP(scalar, start, b_.CreateMul(entry.number, e_.widen(i64(entry_stride), lanes.width)))
                      : b_.CreateGEP(b_.getInt8Ty(), lane_addresses(start, arg, lanes, stride), address_of(entry.number));
-  return or_other(load_lanes(addresses, dtype, mask, lanes.width));
+  return or_other_than_zero(load_lanes(addresses, dtype, mask, lanes.width));
 }
 
 // Lanes that are `step` elements apart. Where lanes are masked, their addresses may be outside of the memory.
@@ -230,7 +235,7 @@ bool Memory::stores_whole_chunks(const kernel::Node& store, const std::vector<La
 }
 
 void Memory::store_chunk(llvm::Value* pointer, const Store& to, const ValueList& vectors, const Lanes& first) {
-  llvm::Value* const bytes = emit_bytes_from_f32(b_, kernel_.arg(to.arg).dtype, vectors, e_.target);
+  llvm::Value* const bytes = emit_bytes_from_f32(b_, kernel_.arg(to.arg).dtype, vectors, to.is_number, e_.target);
   llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), pointer, first.offset);
   llvm::StoreInst* const store = b_.CreateAlignedStore(bytes, address, llvm::Align(to.non_temporal ? kVirtualLanes : 1));
   if (to.non_temporal) mark_non_temporal(store);

@@ -12,6 +12,7 @@ struct Store {
   int arg;
   kernel::Type type;          // of the value
   bool non_temporal = false;  // for whole vectors, which must then be aligned to their size
+  bool is_number = false;     // the value is never NaN
 };
 
 class Memory : private Part {

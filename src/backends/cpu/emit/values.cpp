@@ -7,6 +7,7 @@
 #include "backends/cpu/vector/convert.h"
 #include "backends/cpu/vector/philox.h"
 #include "backends/cpu/vector/simple_map.h"
+#include "kernels/bytes_of_numbers.h"
 
 namespace lamina::cpu {
 
@@ -20,7 +21,10 @@ Values::Values(Emission& emission, Memory& memory)
     : Part(emission),
       memory_(memory),
       is_equal_in_lanes_(emission.across_rows() ? equal_in_lanes(kernel_, schedule_.lane_steps)
-                                                : std::vector<bool>(kernel_.nodes.size())) {}
+                                                : std::vector<bool>(kernel_.nodes.size())) {
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+    may_clear_nan_.push_back(kernel::may_clear_nan(kernel_, static_cast<NodeIndex>(i)));
+}
 
 // Computes the row values that phase `phase` may use: all whose operands are row values and known.
 void Values::compute_row_values(Row& row, int phase) {
@@ -236,6 +240,8 @@ llvm::Value* Values::map_value(const Node& n, ValueList operands) {
   const auto compared = [&](Predicate of_signed, Predicate of_unsigned) {
     return b_.CreateICmp(is_signed ? of_signed : of_unsigned, a, b);
   };
+  if (n.op == MapOp::maximum && may_clear_nan_[static_cast<size_t>(&n - kernel_.nodes.data())])
+    return emit_positive_part(b_, a);
   if (!integer && is_simple_map(n.op)) return emit_simple_map(b_, n.op, operands);
   switch (n.op) {
     case MapOp::add: return b_.CreateAdd(a, b);

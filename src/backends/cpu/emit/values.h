@@ -40,6 +40,7 @@ class Values : private Part {
   llvm::Value* centered(const Row& row, kernel::NodeIndex moments, llvm::Value* value, llvm::Value* scale = nullptr);
 
   Memory& memory_;
+  std::vector<bool> may_clear_nan_;
   std::vector<bool> is_equal_in_lanes_;  // if lanes are rows; else none is
 };
 

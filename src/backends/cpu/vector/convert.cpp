@@ -184,8 +184,9 @@ Value* emit_from_integers(Builder& b, Value* value, bool is_signed, llvm::Type* 
   return is_signed ? b.CreateSIToFP(value, result_type) : b.CreateUIToFP(value, result_type);
 }
 
-Value* emit_bytes_from_f32(Builder& b, DataType type, const std::vector<Value*>& vectors, const Instructions& target) {
-  return target->hooks->pack_bytes(b, vectors, type == DataType::s8);
+Value* emit_bytes_from_f32(Builder& b, DataType type, const std::vector<Value*>& vectors, bool are_numbers,
+                           const Instructions& target) {
+  return target->hooks->pack_bytes(b, vectors, type == DataType::s8, are_numbers);
 }
 
 }  // namespace lamina::cpu

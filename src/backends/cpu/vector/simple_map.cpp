@@ -21,6 +21,11 @@ llvm::Value* emit_maximum(llvm::IRBuilder<>& b, llvm::Value* x, llvm::Value* y) 
   return b.CreateSelect(b.CreateFCmpUNO(x, x), x, larger);
 }
 
+llvm::Value* emit_positive_part(llvm::IRBuilder<>& b, llvm::Value* x) {
+  llvm::Value* const zero = llvm::Constant::getNullValue(x->getType());
+  return b.CreateSelect(b.CreateFCmpOGT(x, zero), x, zero);
+}
+
 llvm::Value* emit_minimum(llvm::IRBuilder<>& b, llvm::Value* x, llvm::Value* y) {
   if (is_a_number(y)) return b.CreateSelect(b.CreateFCmpULT(x, y), x, y);
   llvm::Value* const smaller = b.CreateSelect(b.CreateFCmpOLT(x, y), x, y);

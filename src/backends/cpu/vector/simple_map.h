@@ -10,6 +10,8 @@ namespace lamina::cpu {
 
 // A NaN operand is returned. If both operands are zeros, the second is returned.
 llvm::Value* emit_maximum(llvm::IRBuilder<>& b, llvm::Value* x, llvm::Value* y);
+// max(x, 0), and 0 if x is NaN or -0.
+llvm::Value* emit_positive_part(llvm::IRBuilder<>& b, llvm::Value* x);
 llvm::Value* emit_minimum(llvm::IRBuilder<>& b, llvm::Value* x, llvm::Value* y);
 
 // Whether emit_simple_map knows the op: its operands and its result are of one type.

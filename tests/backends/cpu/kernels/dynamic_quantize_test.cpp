@@ -112,6 +112,35 @@ TEST(DynamicQuantizeKernels, TheQuotientIsThatOfADivision) {
   }
 }
 
+// A ReLU before it may make NaN 0: whole vectors of 64 elements, and the rest of the row.
+TEST(QuantizeKernels, TheQuotientOfARelu) {
+  const std::vector<float> special{0, -0.0f, INFINITY, -INFINITY, NAN, 3e38f, -3e38f, 1e-40f, -1e-40f, 1, -1, 127, 1e9f};
+  constexpr int64_t kCount = 150;
+  for (const float scale : {0.25f, 0.1f, 1.7347f, -0.1f, 1e-38f, 1e38f, 1e-39f}) {
+    for (const int64_t zero_point : {0, 3}) {
+      for (const DataType dtype : {u8, s8}) {
+        SCOPED_TRACE(join(scale, " + ", zero_point, " as ", name_of(dtype)));
+        GraphBuilder g;
+        const auto src = g.input(f32, {kCount});
+        const auto dst = g.op(OpKind::Quantize, {g.op(OpKind::ReLU, {src})},
+                              {{"scales", std::vector<float>{scale}}, {"zps", std::vector<int64_t>{zero_point}}}, dtype);
+        const Graph graph = g.finish();
+        std::map<uint64_t, Buffer> given{{src, buffer_for(graph.tensor(*graph.find_value(src)))}};
+        std::vector<float> x(kCount);
+        for (size_t i = 0; i < x.size(); ++i) x[i] = special[i % special.size()];
+        std::memcpy(given[src].data(), x.data(), x.size() * sizeof(float));
+        const RunResult result = expect_cpu_matches_reference(graph, 4, 1, given);
+        for (size_t i = 0; i < x.size(); ++i) {
+          const float relu = x[i] > 0 || std::isnan(x[i]) ? x[i] : 0;
+          uint8_t expected = 0;
+          store_from_double(dtype, &expected, 0, static_cast<double>(relu / scale + static_cast<float>(zero_point)));
+          EXPECT_EQ(static_cast<uint8_t>(result.buffers.at(dst)[i]), expected) << x[i];
+        }
+      }
+    }
+  }
+}
+
 // The inverse of a subnormal scale is infinite, and 0 times infinity is NaN. The first of the 70 elements are 0.
 TEST(DynamicQuantizeKernels, ScalesNearTheEndsOfTheRange) {
   for (const float scale : {1e-39f, 1e-45f, 1e38f}) {

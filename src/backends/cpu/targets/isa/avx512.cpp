@@ -122,11 +122,11 @@ Value* add_products_of_bf16_pairs(Builder& b, Value* sum, Value* first, Value* s
 // The conversion returns the smallest s32 for values below its range, and packing saturates at both ends, so only NaN and
 // values above the range need extra code. Packing works within quarters of a register; the last step orders the groups of
 // four bytes.
-Value* pack_bytes(Builder& b, const std::vector<Value*>& vectors, bool is_signed) {
+Value* pack_bytes(Builder& b, const std::vector<Value*>& vectors, bool is_signed, bool are_numbers) {
   llvm::Type* const s32 = with_elements(vectors.front(), b.getInt32Ty());
   Value* const largest = llvm::ConstantFP::get(vectors.front()->getType(), is_signed ? 127 : 255);
   const auto to_s32 = [&](Value* value) {
-    Value* const numbers = b.CreateBitCast(b.CreateFCmpORD(value, value), b.getInt16Ty());
+    Value* const numbers = are_numbers ? b.getInt16(0xffff) : b.CreateBitCast(b.CreateFCmpORD(value, value), b.getInt16Ty());
     Value* const below_end = b.CreateSelect(b.CreateFCmpOGT(value, largest), largest, value);
     return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
                              {below_end, llvm::Constant::getNullValue(s32), numbers, b.getInt32(kCurrentRounding)});
