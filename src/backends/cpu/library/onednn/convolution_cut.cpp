@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/dispatch/primitive.h"
 #include "backends/cpu/library/onednn/dense_block.h"
 
 namespace lamina::cpu::onednn {
@@ -26,8 +27,6 @@ constexpr double kMinOperations = 1024;
 constexpr double kBlockOperations = 16.0e6, kBlockBytes = 512 << 10;
 constexpr double kMinPositionsOfBlock = 512;    // so that writing and reading its partial gradient is cheap in comparison
 constexpr double kMinElementsOfGradient = 0.5;  // that a block reads per element of its partial gradient
-
-int64_t divided_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 int64_t pad_end(const ConvolutionShape& shape, size_t axis) {
   return (shape.position_extents[axis] - 1) * shape.strides[axis] + shape.reach(axis) - shape.image_extents[axis] -
@@ -77,7 +76,7 @@ std::vector<Slab> slabs_of_image(const ConvolutionShape& shape, int64_t rows) {
     // in it.
     const int64_t from = begin + shape.pads_begin[axis], to = end - 1 + shape.pads_begin[axis];
     const int64_t last = std::min(to / stride, shape.position_extents[axis] - 1);
-    const int64_t reaching_in = divided_up(std::max<int64_t>(from - shape.reach(axis) + 1, 0), stride);
+    const int64_t reaching_in = parts(std::max<int64_t>(from - shape.reach(axis) + 1, 0), stride);
     const int64_t first = std::min({reaching_in, from / stride, last});
     slabs.push_back({begin, end - begin, first, last - first + 1, from - first * stride});
   }
@@ -87,7 +86,7 @@ std::vector<Slab> slabs_of_image(const ConvolutionShape& shape, int64_t rows) {
 // The unit of slabs: rows of positions, or strides of the image if the image is computed.
 int64_t row_count(const ConvolutionShape& shape) {
   const size_t axis = shape.slab_axis;
-  return shape.makes_image() ? divided_up(shape.image_extents[axis], shape.strides[axis]) : shape.position_extents[axis];
+  return shape.makes_image() ? parts(shape.image_extents[axis], shape.strides[axis]) : shape.position_extents[axis];
 }
 
 // Slabs of `rows` positions (the last may have fewer) with the part of the image that they need; or, if the image is
@@ -102,7 +101,7 @@ int64_t channels_made(const ConvolutionShape& shape) {
 
 // The channels per slice for at most `slices` slices.
 int64_t slice_of(int64_t channels, int64_t slices) {
-  return std::min(channels, std::max(kMinSlice, divided_up(channels, slices * kSliceStep) * kSliceStep));
+  return std::min(channels, std::max(kMinSlice, parts(channels, slices * kSliceStep) * kSliceStep));
 }
 
 // The number of tiles for `images` images, if a tile has this number of operations or bytes.
@@ -127,7 +126,7 @@ int64_t least_rows_to_copy(const ConvolutionShape& shape) {
   Dims extents = read.dims;
   extents[0] = 1;
   if (is_block(read, extents)) return 1;
-  return divided_up(2 * std::max<int64_t>(shape.reach(axis) - shape.strides[axis], 0), shape.strides[axis]);
+  return parts(2 * std::max<int64_t>(shape.reach(axis) - shape.strides[axis], 0), shape.strides[axis]);
 }
 
 int64_t slab_rows(const ConvolutionShape& shape, int64_t tiles) {
@@ -135,8 +134,8 @@ int64_t slab_rows(const ConvolutionShape& shape, int64_t tiles) {
   const int64_t positions_of_row =
       shape.position_elements() / shape.positions.dims[1] / shape.position_extents[shape.slab_axis];
   const int64_t positions = has_slices(shape) ? kMinPositions : kMinPositionsOfSlab;
-  const int64_t least = std::max({int64_t{1}, least_rows_to_copy(shape), divided_up(positions, positions_of_row)});
-  return divided_up(rows, std::clamp<int64_t>(rows / least, 1, tiles));
+  const int64_t least = std::max({int64_t{1}, least_rows_to_copy(shape), parts(positions, positions_of_row)});
+  return parts(rows, std::clamp<int64_t>(rows / least, 1, tiles));
 }
 
 Slab whole_slab(const ConvolutionShape& shape) { return slabs_of(shape, row_count(shape))[0]; }
@@ -145,12 +144,12 @@ std::vector<Block> blocks_of(const ConvolutionShape& shape, int64_t count) {
   const int64_t batch = shape.batch(), rows = row_count(shape);
   std::vector<Block> blocks;
   if (count <= batch) {
-    const int64_t images = divided_up(batch, count);
+    const int64_t images = parts(batch, count);
     for (int64_t image = 0; image < batch; image += images)
       blocks.push_back({image, std::min(images, batch - image), whole_slab(shape)});
     return blocks;
   }
-  std::vector<Slab> slabs = slabs_of(shape, divided_up(rows, std::min(rows, count / batch)));
+  std::vector<Slab> slabs = slabs_of(shape, parts(rows, std::min(rows, count / batch)));
   const int64_t reach = shape.reach(shape.slab_axis);
   if (std::any_of(slabs.begin(), slabs.end(), [reach](const Slab& slab) { return slab.image_rows < reach; }))
     slabs = {whole_slab(shape)};

@@ -1,5 +1,6 @@
 #include "backends/cpu/library/windows/op_ports.h"
 
+#include "backends/cpu/library/windows/tuning.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -68,21 +69,21 @@ bool are_contiguous_along(const Graph& graph, const Op& op, size_t axis, int64_t
 }  // namespace
 
 bool has_contiguous_channels(const Graph& graph, const Op& op) {
-  constexpr int64_t kLeast = 16;
   const int rank = graph.tensor(op.inputs[0]).rank();
-  return rank > 1 && are_contiguous_along(graph, op, has_channels_last(op) ? static_cast<size_t>(rank) - 1 : 1, kLeast);
+  return rank > 1 && are_contiguous_along(graph, op, has_channels_last(op) ? static_cast<size_t>(rank) - 1 : 1,
+                                          window_tuning::kLeastChannels);
 }
 
 // Few channels leave lanes empty if they are transposed, so kernels pay off for shorter rows.
 bool has_contiguous_rows(const Graph& graph, const Op& op) {
-  constexpr int64_t kLeast = 48, kLeastOfFewChannels = 16, kFewChannels = 12;
   const LogicalTensor& first = graph.tensor(op.inputs[0]);
   const int rank = first.rank();
   if (rank <= 2) return false;
   const size_t last = static_cast<size_t>(rank) - 1;
   const bool is_channels_last = has_channels_last(op);
-  const bool has_few = first.has_full_shape() && (*first.shape)[is_channels_last ? last : 1] <= kFewChannels;
-  return are_contiguous_along(graph, op, is_channels_last ? last - 1 : last, has_few ? kLeastOfFewChannels : kLeast);
+  const bool has_few = first.has_full_shape() && (*first.shape)[is_channels_last ? last : 1] <= window_tuning::kFewChannels;
+  return are_contiguous_along(graph, op, is_channels_last ? last - 1 : last,
+                              has_few ? window_tuning::kLeastLineOfFewChannels : window_tuning::kLeastLine);
 }
 
 }  // namespace lamina::cpu
