@@ -71,9 +71,9 @@ typedef enum LAMINA_ANY_INT {
  * explained as they were partitioned, without code. Else each is compiled for the engine, and its kernels, schedules and
  * tiles are explained: for the tensors of `compiled[i]` if `compiled` and this entry are not null, else for the shapes that
  * the graph knows. A partition that cannot be compiled is explained by the reason. `title` is the heading; null for none.
- * `report` is null, or the report of `lamina replay --report` on one file about the same partitions, whose times are then
- * included. Errors: no partitions; partitions of two graphs; a format that does not exist; an empty compiled partition; a
- * report of other partitions. */
+ * `report` is null, or the report of `lamina replay --report` on one file or a profile (lamina_stream_write_profile) about the
+ * same partitions, whose times are then included. Errors: no partitions; partitions of two graphs; a format that does not
+ * exist; an empty compiled partition; a report or a profile of other partitions. */
 LAMINA_API lamina_status_t lamina_graph_partitions_explain(size_t num, const const_lamina_graph_partition_t* partitions,
                                                            const const_lamina_graph_compiled_partition_t* compiled,
                                                            const_lamina_engine_t engine, lamina_graph_explanation_t format,
@@ -83,7 +83,7 @@ LAMINA_API lamina_status_t lamina_graph_partitions_explain(size_t num, const con
 /* ---- profiles ---- */
 
 typedef enum LAMINA_ANY_INT {
-  lamina_profile_json = 0,  /* an object; its keys are documented in src/compiler/profile.h */
+  lamina_profile_json = 0,  /* an object; docs/profile.schema.json describes its keys */
   lamina_profile_table = 1, /* for people, at most 80 columns */
   lamina_profile_trace = 2  /* Chrome's trace event format, which Perfetto opens */
 } lamina_profile_format_t;

@@ -11,6 +11,7 @@ import webbrowser
 from typing import Any, Optional, Sequence, Union
 
 from lamina import _core
+from lamina.profile import profile
 
 __all__ = ["Explanation"]
 
@@ -29,13 +30,18 @@ class Explanation(list):
         super().__init__(json.loads(partition.reasons_json()) for partition in partitions)
         self._partitions, self._compiled, self.title = list(partitions), list(compiled), title
 
-    def text(self, format: str = "html", *, compile: bool = True, report: Union[None, str, os.PathLike] = None) -> str:
+    def text(self, format: str = "html", *, compile: bool = True,
+             report: Union[None, str, os.PathLike, profile] = None) -> str:
         """Returns the whole explanation as one text: "html" (a self-contained page), "dot" (for Graphviz) or "json".
 
         compile: whether to include kernels, schedules and tiles, which requires compiling partitions that are not compiled.
-        report: a file written by `lamina replay --bench --report`, whose times are included. Raises lamina.Error for another
-        format, or a report of another graph."""
-        times = None if report is None else pathlib.Path(report).read_text(encoding="utf-8")
+        report: a file written by `lamina replay --bench --report` or by `lamina profile --json`, or a `lamina.profile`, whose times
+        are included. Raises lamina.Error for another format, or a report or profile of another graph."""
+        times = None
+        if isinstance(report, profile):
+            times = json.dumps(report.data)
+        elif report is not None:
+            times = pathlib.Path(report).read_text(encoding="utf-8")
         return _core.explain(self._partitions, self._compiled, compile, format, self.title, times)
 
     def data(self, **options: Any) -> dict:

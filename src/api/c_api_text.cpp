@@ -16,6 +16,7 @@
 #include "interface/json/describe.h"
 #include "interface/json/explained.h"
 #include "interface/json/json.h"
+#include "interface/json/measured_times.h"
 #include "interface/op_schema.h"
 #include "interface/schema_text.h"
 #include "pictures/dot.h"
@@ -289,7 +290,7 @@ lamina_status_t lamina_graph_partitions_explain(size_t num, const const_lamina_g
     lamina::ExplainedGraph graph =
         lamina::compiler::explain(given, ports_of(num, compiled, function_name), backend, {.compile = engine != nullptr});
     graph.title = title == nullptr ? "" : title;
-    if (report != nullptr) lamina::add_report_times(graph, report, "the report", graph.title);
+    if (report != nullptr) lamina::add_measured_times(graph, report, "the report", graph.title);
     hand_over(in_format(graph, format, function_name), write, user);
   });
 }

@@ -115,12 +115,29 @@ void add_tensors(ExplainedGraph& result, const Graph& graph, const Places& place
 
 // ---- what was compiled
 
+// How many kernels, from number `first` on, a step runs: its name ends with their names.
+size_t kernels_of(const StepWork& step, const std::vector<std::string>& kernels, size_t first) {
+  size_t count = 0;
+  std::string names;
+  for (size_t i = first; i < kernels.size() && names.size() < step.name.size(); ++i) {
+    names += (i == first ? "" : " + ") + kernels[i];
+    if (step.name.ends_with(names)) count = i - first + 1;
+  }
+  return count;
+}
+
 void add_kernels(ExplainedPartition& result, const ExecutableInfo& info) {
+  std::vector<int> measured;  // per kernel: its step
+  for (const StepWork& work : info.steps) {
+    measured.insert(measured.end(), kernels_of(work, info.kernels, measured.size()), static_cast<int>(result.steps.size()));
+    result.steps.push_back({work.name, work.bytes, work.arithmetic});
+  }
   for (size_t i = 0; i < info.kernels.size(); ++i) {
     const size_t step = info.step_of_kernel.empty() ? i : info.step_of_kernel[i];
     const bool is_first = i == 0 || info.step_of_kernel.empty() || info.step_of_kernel[i - 1] != step;
     result.kernels.push_back({info.kernels[i], step < info.schedules.size() ? info.schedules[step] : "",
-                              is_first && step < info.kernel_texts.size() ? info.kernel_texts[step] : ""});
+                              is_first && step < info.kernel_texts.size() ? info.kernel_texts[step] : "",
+                              i < measured.size() ? measured[i] : -1});
   }
 }
 
@@ -231,6 +248,7 @@ ExplainedGraph explain(std::span<const Partition> partitions, std::span<const st
     const Partition& partition = partitions[p];
     ExplainedPartition explained;
     explained.id = partition.id;
+    explained.label = label_of(partition);
     explained.ops_text = ops_text(partition);
     explained.user_ops = op_ids(partition);
     explained.supported = partition.supported;

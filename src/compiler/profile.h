@@ -71,9 +71,10 @@ std::vector<PartitionProfile> summary_of(const Profile& profile, const MachineLi
 // first. `title` is a file or a model.
 std::string profile_table(const Profile& profile, const MachineLimits& limits, const std::string& title);
 
-// {"title", "machine": {"threads", "read_gb_per_s", "gflops"}, "us", "idle_us", "bound_us", "of_bound",
-//  "partitions": [{"label", "executions", "us", "idle_us", "bound_us",
-//                  "steps": [{"name", "kind", "bytes", "flops", "us", "idle_us", "runs", "bound", "bound_us", "of_bound"}]}]}
+// The version of the JSON, which docs/profile.schema.json describes. It changes when a member is removed or gets another
+// meaning.
+inline constexpr int kProfileSchema = 1;
+
 std::string profile_json(const Profile& profile, const MachineLimits& limits, const std::string& title);
 
 // Chrome's trace event format, which Perfetto reads: an event for each step of the kept executions, one track per partition.

@@ -142,7 +142,8 @@ std::string profile_json(const Profile& profile, const MachineLimits& limits, co
   const Totals totals = totals_of(partitions);
   Tree list = Tree::list();
   for (const PartitionProfile& partition : partitions) list.push_back(partition_to_json(partition));
-  return Tree::object({{"title", title},
+  return Tree::object({{"schema", kProfileSchema},
+                       {"title", title},
                        {"machine", Tree::object({{"threads", limits.threads},
                                                  {"read_gb_per_s", limits.read_bytes_per_second * 1e-9},
                                                  {"gflops", limits.operations_per_second * 1e-9}})},

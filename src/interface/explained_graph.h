@@ -46,6 +46,21 @@ struct ExplainedKernel {
   std::string name;
   std::string schedule;  // "" if only one schedule exists
   std::string text;      // what its step computes; set only for the step's first kernel
+  int step = -1;         // position in ExplainedPartition::steps; -1: the backend does not measure its steps
+};
+
+// Means over the executions of a profile, in microseconds.
+struct ProfiledTimes {
+  double us = 0, idle_us = 0, bound_us = 0;
+  std::string bound;  // of a step: "memory" or "fma"
+};
+
+// Kernels whose time is measured together.
+struct ExplainedStep {
+  std::string name;
+  int64_t bytes = 0;      // that it must move
+  double arithmetic = 0;  // operations on numbers
+  std::optional<ProfiledTimes> times = {};
 };
 
 // Ops that run tile by tile, or a product that is not tiled.
@@ -55,14 +70,18 @@ struct ExplainedTiles {
   std::vector<size_t> ops = {};  // positions of the ops in ExplainedGraph::ops; empty if nothing is tiled
 };
 
-// The measurements of a run.
+// The measurements of a run: of a replay, or of a profile.
 struct PartitionTimes {
-  std::optional<double> median_us, gigabytes_per_second, compile_ms;
-  std::string verdict;  // of the check; "" without a check
+  std::optional<double> median_us = {}, gigabytes_per_second = {}, compile_ms = {};
+  std::string verdict = {};  // of the check; "" without a check
+  std::optional<ProfiledTimes> profiled = {};
+
+  std::optional<double> microseconds() const { return profiled ? std::optional(profiled->us) : median_us; }
 };
 
 struct ExplainedPartition {
   uint64_t id = 0;
+  std::string label;     // "partition 3: LayerNorm + GELU"
   std::string ops_text;  // `LayerNorm "ln0" + GELU "g"`
   std::vector<size_t> ops;
   std::vector<uint64_t> user_ops;  // ids, including ops that passes have merged into others
@@ -70,6 +89,7 @@ struct ExplainedPartition {
   std::string problem;  // why there is no code; "" if there is code or nothing was compiled
   std::string backend;  // "" if nothing was compiled
   std::vector<ExplainedKernel> kernels;
+  std::vector<ExplainedStep> steps;  // of the compiled code, in order
   std::vector<ExplainedTiles> tiles;
   std::optional<int64_t> required_bytes, moved_bytes, workspace_bytes;
   std::optional<PartitionTimes> times;

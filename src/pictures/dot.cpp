@@ -35,6 +35,8 @@ std::string label_of(const ExplainedGraph& graph, const ExplainedPartition& part
   if (!partition.problem.empty()) label += join("\n", partition.problem);
   for (const ExplainedKernel& kernel : partition.kernels)
     label += join("\n", kernel.name, kernel.schedule.empty() ? "" : " (", kernel.schedule, kernel.schedule.empty() ? "" : ")");
+  for (const ExplainedStep& step : partition.steps)
+    if (step.times) label += join("\n", time_line(graph, step.times->us), ": ", step.name);
   for (const ExplainedTiles& tiles : partition.tiles) label += join("\n", tiles.text);
   return label;
 }

@@ -42,11 +42,12 @@ std::string kinds_line(const ExplainedGraph& graph, const ExplainedPartition& pa
 
 std::string list_entry(const ExplainedGraph& graph, size_t index) {
   const ExplainedPartition& partition = graph.partitions[index];
-  const bool timed = partition.times && partition.times->median_us;
+  const auto microseconds = microseconds_of(partition);
+  const bool timed = microseconds.has_value();
   const double total = total_time(graph);
-  const double share = timed && total > 0 ? 100 * *partition.times->median_us / total : 0;
+  const double share = timed && total > 0 ? 100 * *microseconds / total : 0;
   return join("<li><button type=\"button\" data-partition=\"", index, "\"", timed ? " data-time=\"" : "",
-              timed ? general_text(*partition.times->median_us, 9) : "", timed ? "\"" : "", "><b>", partition.id, "</b> ",
+              timed ? general_text(*microseconds, 9) : "", timed ? "\"" : "", "><b>", partition.id, "</b> ",
               escaped(shortened(kinds_line(graph, partition), 90)),
               partition.supported ? "" : " <em>not run by this engine</em>", "<small>", escaped(figures_line(graph, partition)),
               "</small>", timed ? join("<span class=\"share\" style=\"width:", fixed_text(share, 1), "%\"></span>") : "",
@@ -56,6 +57,7 @@ std::string list_entry(const ExplainedGraph& graph, size_t index) {
 std::string figures(const ExplainedGraph& graph) {
   std::string line = summary(graph);
   if (const double total = total_time(graph); total > 0) line += join(", ", microseconds_text(total), " in all");
+  if (longest_step(graph) > 0) line += ", steps coloured by their time";
   const auto refused = std::count_if(graph.partitions.begin(), graph.partitions.end(),
                                      [](const ExplainedPartition& partition) { return !partition.supported; });
   if (refused > 0) line += join(", ", refused, refused == 1 ? " partition" : " partitions", " that this engine does not run");
@@ -79,7 +81,7 @@ std::string header(const ExplainedGraph& graph) {
 
 std::string side_list(const ExplainedGraph& graph) {
   const bool timed = std::any_of(graph.partitions.begin(), graph.partitions.end(),
-                                 [](const ExplainedPartition& p) { return p.times && p.times->median_us; });
+                                 [](const ExplainedPartition& p) { return microseconds_of(p).has_value(); });
   std::string out = join(
       "<nav aria-label=\"Partitions and results\">\n<div id=\"found\" hidden=\"\"><h2 id=\"found-count\" "
       "aria-live=\"polite\"></h2>"

@@ -174,10 +174,29 @@ function portRows(ports, others) {
     return [name, cell];
   });
 }
-function kernelParts(kernels) {
+const figure = (value, unit) => value === null || value === undefined ? "not known" : `${(Number.isInteger(value) ? value : Number(value.toPrecision(4))).toLocaleString("en")} ${unit}`;
+const percent = (part, whole) => whole > 0 ? `${(100 * part / whole).toFixed(part < 0.0995 * whole ? 1 : 0)} %` : "-";
+const totalUs = graph.partitions.reduce((sum, partition) => sum + (partition.times?.profiled?.us ?? 0), 0);
+// "12.3 µs (4.1 %), 78 % of its bound (fma)"
+function stepTime(step) {
+  const times = step?.times;
+  return times ? `${figure(times.us, "µs")} (${percent(times.us, totalUs)}), ${percent(times.bound_us, times.us)} of its bound (${times.bound})` : "";
+}
+function stepsTable(partition) {
+  const made = table(partition.steps.map((step) => [figure(step.times.us, "µs"), percent(step.times.us, totalUs),
+    percent(step.times.bound_us, step.times.us), [element("code", step.name)]]));
+  const row = element("tr");
+  row.append(...["time", "of all", "of bound", "step"].map((text) => element("th", text, { scope: "col" })));
+  made.prepend(row);
+  return made;
+}
+function kernelParts(partition, kernels) {
   return kernels.map((kernel) => {
     const item = element("li");
     item.append(element("code", kernel.name));
+    const time = stepTime(partition.steps[kernel.step]);
+    const together = partition.kernels.filter((each) => each.step === kernel.step).length;
+    if (time) item.append(element("br"), together > 1 ? `a step of ${together} kernels: ${time}` : time);
     if (kernel.schedule) item.append(` (${kernel.schedule})`);
     if (kernel.text) {
       const details = element("details");
@@ -194,7 +213,7 @@ function listOf(items) {
 }
 function codeSections(partition, kernels, title) {
   if (partition.problem) return section(title, element("p", `none: ${partition.problem}`));
-  if (kernels.length > 0) return section(title, listOf(kernelParts(kernels)));
+  if (kernels.length > 0) return section(title, listOf(kernelParts(partition, kernels)));
   return section(title, element("p", graph.compiled ? "none, nothing is computed" : "not compiled"));
 }
 function tellOp(index) {
@@ -218,11 +237,13 @@ function tellOp(index) {
   ]);
   choose([index], [op.partition], [...op.inputs, ...op.outputs].map(([, tensor]) => tensor));
 }
-const figure = (value, unit) => value === null || value === undefined ? "not known" : `${(Number.isInteger(value) ? value : Number(value.toPrecision(4))).toLocaleString("en")} ${unit}`;
 function tellPartition(index) {
   const partition = graph.partitions[index], times = partition.times;
   const rows = [["runs on", partition.backend || (partition.supported ? "not compiled" : "nothing in this engine")]];
-  if (times) {
+  if (times?.profiled) {
+    rows.push(["time", figure(times.profiled.us, "µs (mean)")], ["between steps", figure(times.profiled.idle_us, "µs")],
+        ["bound", `${figure(times.profiled.bound_us, "µs")}, ${percent(times.profiled.bound_us, times.profiled.us)} of the time`]);
+  } else if (times) {
     rows.push(["time", figure(times.median_us, "µs (median)")], ["bandwidth", figure(times.gb_per_s, "GB/s")],
         ["compiled in", figure(times.compile_ms, "ms")]);
     if (times.verdict) rows.push(["check", times.verdict]);
@@ -233,7 +254,8 @@ function tellPartition(index) {
   }
   const tiles = partition.tiles.map((each) => element("li", each.sums ? `${each.text}; ${each.sums}` : each.text));
   open(`Partition ${partition.id}`, [
-    table(rows), ...codeSections(partition, partition.kernels, "Kernels"),
+    table(rows), ...(partition.steps.some((step) => step.times) ? section("Steps", stepsTable(partition)) : []),
+    ...codeSections(partition, partition.kernels, "Kernels"),
     ...(tiles.length > 0 ? section("Tiles", listOf(tiles)) : []),
     ...section("Ops", listOf(partition.ops.map((op) => { const item = element("li"); item.append(opLink(op)); return item; }))),
   ]);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "interface/number_text.h"
 #include "interface/status.h"
@@ -58,16 +60,66 @@ std::string step_text(const ExplainedGraph& graph, const StepBox& step) {
   return join(partition.kernels[step.kernels.front()].name, more > 0 ? join(" + ", more, " more") : "");
 }
 
-std::string step(const ExplainedGraph& graph, const StepBox& step) {
-  return join("<g class=\"step ", step.tiles >= 0 ? "tiles" : "kernel", " c", step.partition % kColours, "\" data-partition=\"",
-              step.partition, "\"><title>", escaped(step_text(graph, step)), "</title>", rectangle(step.box, "field", 7),
+// The steps of the profile that compute what is in the box.
+std::set<int> measured_steps(const ExplainedGraph& graph, const StepBox& box) {
+  const ExplainedPartition& partition = graph.partitions[box.partition];
+  std::set<int> steps;
+  const auto add = [&](size_t kernel) {
+    const int step = partition.kernels[kernel].step;
+    if (step >= 0 && partition.steps[static_cast<size_t>(step)].times) steps.insert(step);
+  };
+  for (const size_t kernel : box.kernels) add(kernel);
+  if (box.tiles >= 0)
+    for (const size_t op : partition.tiles[static_cast<size_t>(box.tiles)].ops)
+      for (const size_t kernel : graph.ops[op].kernels) add(kernel);
+  return steps;
+}
+
+// What a profile says of a box. A step of several boxes is told by the first one, around the others or before them.
+struct Heat {
+  std::string time;  // "" if another box tells it, or nothing was measured
+  double part = 0;   // of the longest step's time
+  bool is_known = false;
+};
+
+std::vector<Heat> heats_of(const ExplainedGraph& graph, const std::vector<StepBox>& boxes) {
+  const double longest = longest_step(graph);
+  std::set<std::pair<size_t, int>> told;
+  std::vector<Heat> heats;
+  for (const StepBox& box : boxes) {
+    Heat& heat = heats.emplace_back();
+    double sum = 0;
+    for (const int step : measured_steps(graph, box)) {
+      const double us = graph.partitions[box.partition].steps[static_cast<size_t>(step)].times->us;
+      heat.is_known = true;
+      heat.part = std::max(heat.part, longest > 0 ? us / longest : 0);
+      if (told.insert({box.partition, step}).second) sum += us;
+    }
+    if (sum > 0) heat.time = time_line(graph, sum);
+  }
+  return heats;
+}
+
+std::string text_of(const ExplainedGraph& graph, const StepBox& step, const Heat& heat) {
+  return join(heat.time, heat.time.empty() ? "" : " \xC2\xB7 ", step_text(graph, step));
+}
+
+// The classes of a box and of its heading, and the colour of its time.
+std::string classes_of(const StepBox& step, const Heat& heat) {
+  const std::string classes = join("step c", step.partition % kColours, heat.is_known ? " timed" : "");
+  return heat.is_known ? join(classes, "\" style=\"--part:", fixed_text(100 * heat.part, 1), "%") : classes;
+}
+
+std::string step(const ExplainedGraph& graph, const StepBox& step, const Heat& heat) {
+  return join("<g class=\"", step.tiles >= 0 ? "tiles " : "kernel ", classes_of(step, heat), "\" data-partition=\"",
+              step.partition, "\"><title>", escaped(text_of(graph, step, heat)), "</title>", rectangle(step.box, "field", 7),
               "</g>\n");
 }
 
-std::string step_heading(const ExplainedGraph& graph, const StepBox& step) {
+std::string step_heading(const ExplainedGraph& graph, const StepBox& step, const Heat& heat) {
   const auto fits = static_cast<size_t>((step.box.size.width - 16) / kCharacter);
-  return join("<g class=\"over step c", step.partition % kColours, "\">",
-              words("kernels", step.box.at.x + 8, step.box.at.y + 15, shortened(step_text(graph, step), fits)), "</g>\n");
+  return join("<g class=\"over ", classes_of(step, heat), "\">",
+              words("kernels", step.box.at.x + 8, step.box.at.y + 15, shortened(text_of(graph, step, heat), fits)), "</g>\n");
 }
 
 // Drawn after the lines, so that it is above them.
@@ -128,6 +180,7 @@ std::string drawn_op(const ExplainedGraph& graph, size_t index, const Box& box) 
 
 std::string svg_element(const ExplainedGraph& graph) {
   const GraphLayout layout = lay_out(graph);
+  const std::vector<Heat> heats = heats_of(graph, layout.steps);
   const double width = layout.size.width + 2 * kMargin, height = layout.size.height + 2 * kMargin;
   std::string out = join(
       "<svg id=\"picture\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"", number(-kMargin), " ", number(-kMargin), " ",
@@ -136,12 +189,12 @@ std::string svg_element(const ExplainedGraph& graph) {
       "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
       "<path class=\"tip\" d=\"M0 0 8 4 0 8z\"/></marker></defs>\n<g id=\"world\">\n");
   for (size_t p = 0; p < layout.partitions.size(); ++p) out += frame(graph, p, layout.partitions[p]);
-  for (const StepBox& each : layout.steps) out += step(graph, each);
+  for (size_t i = 0; i < layout.steps.size(); ++i) out += step(graph, layout.steps[i], heats[i]);
   out += "<g class=\"lines\">\n";
   for (const Line& line : layout.lines) out += drawn_line(graph, line);
   out += "</g>\n";
   for (size_t p = 0; p < layout.partitions.size(); ++p) out += frame_heading(graph, p, layout);
-  for (const StepBox& each : layout.steps) out += step_heading(graph, each);
+  for (size_t i = 0; i < layout.steps.size(); ++i) out += step_heading(graph, layout.steps[i], heats[i]);
   for (const BorderBox& drawn : layout.border) out += border(graph, drawn);
   for (size_t o = 0; o < layout.ops.size(); ++o) out += drawn_op(graph, o, layout.ops[o]);
   return out + "</g>\n</svg>\n";

@@ -1,5 +1,7 @@
 #include "pictures/words.h"
 
+#include <algorithm>
+
 #include "interface/number_text.h"
 #include "interface/status.h"
 
@@ -26,18 +28,33 @@ std::string summary(const ExplainedGraph& graph) {
 
 std::string headline(const ExplainedGraph& graph) { return join(graph.title, graph.title.empty() ? "" : ": ", summary(graph)); }
 
+std::optional<double> microseconds_of(const ExplainedPartition& partition) {
+  return partition.times ? partition.times->microseconds() : std::nullopt;
+}
+
 double total_time(const ExplainedGraph& graph) {
   double total = 0;
-  for (const ExplainedPartition& partition : graph.partitions)
-    if (partition.times && partition.times->median_us) total += *partition.times->median_us;
+  for (const ExplainedPartition& partition : graph.partitions) total += microseconds_of(partition).value_or(0);
   return total;
 }
 
-std::string time_line(const ExplainedGraph& graph, const ExplainedPartition& partition) {
-  if (!partition.times || !partition.times->median_us) return "";
+std::string time_line(const ExplainedGraph& graph, double microseconds) {
   const double total = total_time(graph);
-  const double share = total > 0 ? 100 * *partition.times->median_us / total : 0;
-  return join(microseconds_text(*partition.times->median_us), " (", fixed_text(share, share < 9.95 ? 1 : 0), " %)");
+  const double share = total > 0 ? 100 * microseconds / total : 0;
+  return join(microseconds_text(microseconds), " (", fixed_text(share, share < 9.95 ? 1 : 0), " %)");
+}
+
+std::string time_line(const ExplainedGraph& graph, const ExplainedPartition& partition) {
+  const auto microseconds = microseconds_of(partition);
+  return microseconds ? time_line(graph, *microseconds) : "";
+}
+
+double longest_step(const ExplainedGraph& graph) {
+  double longest = 0;
+  for (const ExplainedPartition& partition : graph.partitions)
+    for (const ExplainedStep& step : partition.steps)
+      if (step.times) longest = std::max(longest, step.times->us);
+  return longest;
 }
 
 std::string heading(const ExplainedGraph& graph, const ExplainedPartition& partition) {

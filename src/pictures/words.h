@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,8 +20,14 @@ std::string summary(const ExplainedGraph& graph);  // the part after the colon
 // The sum over all partitions that have a time, in microseconds.
 double total_time(const ExplainedGraph& graph);
 
+std::optional<double> microseconds_of(const ExplainedPartition& partition);
+
 // "41.2 µs (23 %)", "" if nothing was timed.
+std::string time_line(const ExplainedGraph& graph, double microseconds);
 std::string time_line(const ExplainedGraph& graph, const ExplainedPartition& partition);
+
+// Of all steps that a profile has timed; 0: none.
+double longest_step(const ExplainedGraph& graph);
 
 // "partition 3 · 41.2 µs (23 %)".
 std::string heading(const ExplainedGraph& graph, const ExplainedPartition& partition);

@@ -1,6 +1,7 @@
 """What lamina tells: explanations as data and pages, progress, logs; and that every public name says what it is."""
 import html.parser
 import inspect
+import json
 import logging
 import pathlib
 import subprocess
@@ -80,6 +81,22 @@ def test_an_explanation_is_saved_opened_and_shown_in_notebooks(tmp_path, monkeyp
         file.unlink()
     frame, = Balanced(told._repr_html_()).frames
     assert frame == told.text()
+
+
+def test_a_profile_adds_the_times_of_steps(tmp_path):
+    g, outputs = norm_and_softmax(8)
+    run = g.compile(outputs)
+    x = np.ones((8, 16), np.float32)
+    with lamina.profile() as profile:
+        run(x)
+    told = lamina.explain(run).data(report=profile)["partitions"]
+    assert len(told) == len(profile.data["partitions"])
+    for partition, measured in zip(told, profile.data["partitions"]):
+        assert [step["times"]["us"] for step in partition["steps"]] == [step["us"] for step in measured["steps"]]
+        assert partition["times"]["profiled"]["us"] == measured["us"]
+        assert {kernel["step"] for kernel in partition["kernels"]} == set(range(len(partition["steps"])))
+    (tmp_path / "p.json").write_text(json.dumps(profile.data))
+    assert "timed" in lamina.explain(run).text(report=tmp_path / "p.json")
 
 
 def test_what_cannot_be_explained_is_refused(tmp_path):

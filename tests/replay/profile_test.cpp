@@ -8,6 +8,7 @@
 
 #include "driver_process.h"
 #include "interface/json/json.h"
+#include "json_schema.h"
 #include "support/graph_builder.h"
 
 namespace lamina::driver {
@@ -43,6 +44,7 @@ TEST(ProfileCommand, WritesATableAJsonFileAndATrace) {
   EXPECT_EQ(step.at("kind"), "kernel");
   EXPECT_LE(step.at("us").get<double>(), profile.at("us").get<double>());
   EXPECT_FALSE(Json::parse(read_text(w.path("t.json"))).at("traceEvents").empty());
+  lamina::testing::expect_described(profile, lamina::testing::schema_of_docs("profile.schema.json"), "profile");
 }
 
 TEST(ProfileCommand, AnEngineThatDoesNotMeasureItsStepsIsRefused) {

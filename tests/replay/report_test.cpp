@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "json_schema.h"
 #include "lamina/lines.h"
 #include "lamina/report.h"
 #include "lamina/report_table.h"
@@ -91,36 +91,8 @@ TEST(CheckText, IsRelativeWhereItCanBe) {
   EXPECT_THAT(checked(0, 1e-9, 0.5).text(), HasSubstr("worst error 1e-09, 50% of the allowed, at tensor 7 [1, 2]"));
 }
 
-// Every member of the report is in the schema, and all that the schema requires are there.
-void expect_described(const json& value, const json& schema, const std::string& place) {
-  SCOPED_TRACE(place);
-  if (value.is_array()) {
-    for (const json& item : value) expect_described(item, schema.at("items"), place + "[]");
-  } else if (value.is_object()) {
-    for (const auto& [name, member] : value.items()) {
-      ASSERT_TRUE(schema.at("properties").contains(name)) << name;
-      expect_described(member, schema.at("properties").at(name), place + "." + name);
-    }
-    for (const json& name : schema.at("required")) EXPECT_TRUE(value.contains(name)) << name;
-  } else if (schema.contains("const")) {
-    EXPECT_EQ(value, schema.at("const"));
-  } else if (schema.contains("enum")) {
-    EXPECT_THAT(schema.at("enum"), ::testing::Contains(value));
-  } else {
-    const std::string type = value.is_null()      ? "null"
-                             : value.is_boolean() ? "boolean"
-                             : value.is_string()  ? "string"
-                                                  : "number";
-    const json& allowed = schema.at("type");
-    const auto is = [&](const json& one) { return one == type || (one == "integer" && value.is_number_integer()); };
-    EXPECT_TRUE(allowed.is_array() ? std::any_of(allowed.begin(), allowed.end(), is) : is(allowed))
-        << value << " is no " << allowed;
-  }
-}
-
 TEST(ReportSchema, DescribesEveryMember) {
-  std::ifstream file(LAMINA_SOURCE_DIR "/docs/report.schema.json");
-  const json schema = json::parse(file);
+  const json schema = schema_of_docs("report.schema.json");
   FileReport unsupported = file_report("y.json");
   unsupported.partitions[0].check.reset();
   unsupported.partitions[0].problem = "why";

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "driver_process.h"
 #include "html.h"
@@ -17,6 +19,7 @@ namespace {
 
 using lamina::testing::GraphBuilder;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using testing::fault_of_page;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -24,6 +27,7 @@ using testing::Outcome;
 using testing::read_text;
 using ::testing::StartsWith;
 using testing::Workspace;
+using Json = nlohmann::json;
 
 constexpr DataType f32 = DataType::f32;
 
@@ -200,8 +204,74 @@ TEST(ShowPage, RefusesReportsOfOtherGraphs) {
       HasSubstr("r.json: is a report of 1 partitions, the graph has 2: allowed is one of the same graph, engine and policy"));
   EXPECT_THAT(refused(w.write("text.json", "{")), HasSubstr("text.json: is not JSON"));
   EXPECT_THAT(refused(w.write("other.json", "{\"files\": 3}")), HasSubstr("other.json: is a report without files"));
-  EXPECT_THAT(refused(file), HasSubstr("is not a report of `lamina replay --report`: it lacks \"files\""));
+  EXPECT_THAT(refused(file), HasSubstr("is neither a report of `lamina replay --report`, which has \"files\", nor a profile of "
+                                       "`lamina profile --json`, which has \"machine\""));
   EXPECT_THAT(refused(w.path("nothing.json")), HasSubstr("nothing.json"));
+}
+
+// A product and a norm over its rows, which run in tiles, and a sum over the columns: two steps.
+std::string tiles_and_sum() {
+  GraphBuilder g;
+  const auto product = g.op(OpKind::MatMul, {g.input(f32, {512, 64}), g.input(f32, {64, 64})});
+  const auto norm = g.op(OpKind::SoftMax, {product}, {{"axis", int64_t{1}}});
+  g.op(OpKind::ReduceSum, {g.op(OpKind::Exp, {norm})}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}});
+  return write_graph_json(g.finish());
+}
+
+TEST(ShowPage, TellsTheTimesOfTheStepsOfAProfile) {
+  const Workspace w("show");
+  const std::string file = w.write("g.json", tiles_and_sum());
+  ASSERT_EQ(w.run("profile " + file + " --threads 1 --repeat 0.01 --json " + w.path("p.json")).code, 0);
+  ASSERT_EQ(w.run("show " + file + " --report " + w.path("p.json") + " -o " + w.path("g.html")).code, 0);
+  const std::string page = read_text(w.path("g.html"));
+  EXPECT_EQ(fault_of_page(page), "");
+  const Json profile = Json::parse(read_text(w.path("p.json")));
+  const size_t steps = profile.at("partitions").at(0).at("steps").size();
+  EXPECT_GE(count_of(page, " timed\" style=\"--part:"),
+            2 * steps);  // a box and its heading for each, and those inside of tiles
+  EXPECT_THAT(page, AllOf(HasSubstr("\"bound_us\":"), HasSubstr("steps coloured by their time"), HasSubstr("--part:100.0%"),
+                          ContainsRegex("class=\"kernels\"[^>]*>[0-9.]+ [^ ]*s \\([0-9.]+ %\\)")));
+  ASSERT_EQ(w.run("show " + file + " --report " + w.path("p.json") + " -o " + w.path("g.dot")).code, 0);
+  EXPECT_THAT(read_text(w.path("g.dot")), ContainsRegex("\\\\n[0-9.]+ [^ ]*s \\([0-9.]+ %\\): "));
+}
+
+TEST(ShowPage, AProfileWithoutCodeTellsTheTimesOfPartitions) {
+  const Workspace w("show");
+  const std::string file = w.write("g.json", norm_and_relu());
+  ASSERT_EQ(w.run("profile " + file + " --repeat 0.01 --json " + w.path("p.json")).code, 0);
+  ASSERT_EQ(w.run("show " + file + " --no-compile --report " + w.path("p.json") + " -o " + w.path("g.html")).code, 0);
+  EXPECT_THAT(read_text(w.path("g.html")), AllOf(HasSubstr("s (100 %)"), Not(HasSubstr("timed\""))));
+}
+
+TEST(ShowPage, RefusesProfilesOfOtherGraphs) {
+  const Workspace w("show");
+  const std::string file = w.write("g.json", norm_and_relu());
+  ASSERT_EQ(w.run("profile " + file + " --repeat 0.01 --json " + w.path("p.json")).code, 0);
+  const std::string profile = read_text(w.path("p.json"));
+  const auto refused = [&](const std::string& text, const std::string& more = "") {
+    const Outcome outcome =
+        w.run("show " + file + more + " --report " + w.write("given.json", text) + " -o " + w.path("g.html"));
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  const auto changed = [&](const auto& change) {
+    Json json = Json::parse(profile);
+    change(json);
+    return json.dump();
+  };
+  EXPECT_THAT(refused(profile, " --policy debug"),
+              HasSubstr("given.json: is a profile without partition 0: LayerNorm: allowed is a profile of the same graph, with "
+                        "the same engine, policy and overrides"));
+  EXPECT_THAT(refused(changed([](Json& json) { json["partitions"][0]["steps"].clear(); })),
+              HasSubstr("given.json: has 0 steps, the graph's has 1, in partition 0: LayerNorm + ReLU: allowed"));
+  EXPECT_THAT(refused(changed([](Json& json) { json["partitions"][0]["steps"][0]["name"] = "another"; })),
+              HasSubstr("given.json: has another as its step 0, the graph's has lamina_"));
+  EXPECT_THAT(refused(changed([](Json& json) { json["partitions"][0]["steps"][0].erase("us"); })),
+              HasSubstr("given.json: is a profile that lacks \"us\""));
+  EXPECT_THAT(refused(changed([](Json& json) { json["partitions"][0]["steps"][0]["us"] = "long"; })),
+              HasSubstr("given.json: is a profile whose \"us\" is not a number"));
+  EXPECT_THAT(refused(changed([](Json& json) { json["partitions"] = 3; })),
+              HasSubstr("given.json: is a profile whose \"partitions\" is not a list"));
 }
 
 TEST(ShowPage, IsWrittenForEachFile) {

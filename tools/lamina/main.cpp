@@ -128,12 +128,15 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
 }
 
 void add_show(CLI::App& app, ShowOptions& options) {
-  CLI::App& command = *app.add_subcommand("show", "draw graphs: partitions, kernels and tiles, and the times of a report");
+  CLI::App& command =
+      *app.add_subcommand("show", "draw graphs: partitions, kernels and tiles, and the times of a report or a profile");
   command.add_option("FILE", options.files, "graph dumps (JSON)")->required();
   command.add_option("-o,--out", options.out,
                      "the picture: NAME.html, NAME.dot, or NAME.svg where Graphviz' dot is found; or a folder for NAME.html of "
                      "each file, by default the working directory");
-  command.add_option("--report", options.report, "a report of `lamina replay --bench --report`: each partition's time");
+  command.add_option(
+      "--report", options.report,
+      "the JSON of `lamina replay --bench --report`: partitions' times; or of `lamina profile --json`: also steps' times");
   command.add_flag("!--no-compile", options.compile, "omit kernels, schedules and tiles, which need compilation");
   add_engine(command, options.choice.engine, options.choice.device, options.choice.policy);
   add_overrides(command, options.choice.overrides);

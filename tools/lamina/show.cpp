@@ -13,8 +13,8 @@
 #include <set>
 #include <string_view>
 
-#include "interface/json/explained.h"
 #include "interface/json/json.h"
+#include "interface/json/measured_times.h"
 #include "interface/status.h"
 #include "lamina/files.h"
 #include "pictures/dot.h"
@@ -129,7 +129,7 @@ int show(const ShowOptions& options) {
     choice.file = options.files[i];
     bar.next_file(choice.file);
     ExplainedGraph graph = explained_graph(choice, options.compile, bar);
-    if (!options.report.empty()) add_report_times(graph, report, options.report, choice.file);
+    if (!options.report.empty()) add_measured_times(graph, report, options.report, choice.file);
     const std::string text = drawn(graph, names[i]);
     files.add(names[i], [&](std::ostream& out) { out << text; });
     told += join(names[i], ": ", pictures::headline(graph), "\n");
