@@ -6,6 +6,47 @@
 
 namespace lamina::cpu {
 
+namespace {
+
+// Entries of k of some columns, with the distances between them in bytes.
+struct Rows {
+  const char* from;
+  int64_t row, column, entries, columns;
+};
+
+// The columns of two successive entries of k, or of one, become pairs. A constant distance between columns makes the compiler
+// join vectors.
+template <typename Entry, typename Half, typename Made>
+void join_rows(const char* first, const char* second, int64_t columns, int64_t column, Half* to, const Made& made) {
+  for (int64_t i = 0; i < columns; ++i) {
+    Entry a, b;
+    std::memcpy(&a, first + i * column, sizeof a);
+    std::memcpy(&b, second + i * column, sizeof b);
+    to[2 * i] = made(a);
+    to[2 * i + 1] = made(b);
+  }
+}
+
+template <typename Entry, typename Half, typename Made>
+void join(const Rows& rows, Half* to, int64_t width, const Made& made) {
+  constexpr int64_t kBytes = sizeof(Entry);
+  const auto entry = [&](int64_t i) { return rows.from + i * rows.row; };
+  int64_t i = 0;
+  for (; i + 1 < rows.entries; i += 2, to += 2 * width) {
+    if (rows.column == kBytes)
+      join_rows<Entry>(entry(i), entry(i + 1), rows.columns, kBytes, to, made);
+    else
+      join_rows<Entry>(entry(i), entry(i + 1), rows.columns, rows.column, to, made);
+  }
+  for (int64_t column = 0; i < rows.entries && column < rows.columns; ++column) {
+    Entry last;
+    std::memcpy(&last, entry(i) + column * rows.column, sizeof last);
+    to[2 * column] = made(last);
+  }
+}
+
+}  // namespace
+
 Steps WeightsCopy::steps() const {
   const int64_t bytes = bytes_of(program_.matrix.dtype, 1);
   return {program_.matrix.row_stride * bytes, program_.matrix.column_stride * bytes};
@@ -40,23 +81,20 @@ void WeightsCopy::operator()(const CompiledCode& code, const char* from, int64_t
   convert_(from, {row, column}, to, {width * bytes, bytes}, rest, columns);
 }
 
-// One by one.
 void WeightsCopy::copy_pairs(const char* from, int64_t columns, int64_t width, int64_t entries, char* to) const {
-  const auto [row, to_next_column] = steps();
-  for (int64_t i = 0; i < entries; ++i) {
-    for (int64_t column = 0; column < columns; ++column) {
-      const char* const entry = from + i * row + column * to_next_column;
-      const int64_t place = (i / program_.entries * width + column) * program_.entries + i % program_.entries;
-      if (program_.multiplies_pairs) {
-        std::memcpy(to + place * int64_t{sizeof(uint16_t)}, entry, sizeof(uint16_t));
-      } else if (is_byte_integer(program_.to)) {
-        to[place] = *entry;
-      } else {
-        const int value = program_.matrix.dtype == DataType::s8 ? static_cast<int8_t>(*entry) : static_cast<uint8_t>(*entry);
-        const auto half = static_cast<int16_t>(value - program_.zero_point);
-        std::memcpy(to + place * int64_t{sizeof(half)}, &half, sizeof(half));
-      }
-    }
+  const auto [row, column] = steps();
+  const Rows rows{from, row, column, entries, columns};
+  const auto less_zero_point = [zero_point = program_.zero_point](int value) {
+    return static_cast<int16_t>(value - zero_point);
+  };
+  if (program_.multiplies_pairs) {
+    join<uint16_t>(rows, reinterpret_cast<uint16_t*>(to), width, [](uint16_t entry) { return entry; });
+  } else if (is_byte_integer(program_.to)) {
+    join<uint8_t>(rows, reinterpret_cast<uint8_t*>(to), width, [](uint8_t entry) { return entry; });
+  } else if (program_.matrix.dtype == DataType::s8) {
+    join<int8_t>(rows, reinterpret_cast<int16_t*>(to), width, less_zero_point);
+  } else {
+    join<uint8_t>(rows, reinterpret_cast<int16_t*>(to), width, less_zero_point);
   }
 }
 
