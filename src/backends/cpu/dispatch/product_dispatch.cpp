@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
+
+#include "backends/cpu/dispatch/next_panel.h"
 
 namespace lamina::cpu {
 
 namespace {
 
-constexpr size_t kLine = 64;
 constexpr int64_t kRowsOfCutPanel = 128;
-
-size_t whole_lines(int64_t bytes) { return (static_cast<size_t>(bytes) + kLine - 1) / kLine * kLine; }
 
 }  // namespace
 
@@ -40,17 +40,6 @@ struct ProductDispatch::Panel {
   int64_t first_column, columns;
   const char* weights;
   int64_t to_next_k;  // bytes; to the next column if tiles transpose the weights
-};
-
-// A panel that is copied while the one before is used.
-struct ProductDispatch::NextPanel {
-  int64_t slot = 0;        // of the panel that is used
-  bool is_copied = false;  // this panel, when it is used
-  const char* from = nullptr;
-  char* to = nullptr;
-  int64_t columns = 0, entries = 0;      // of k, in elements; 0: there is no next panel
-  int64_t from_row = 0, to_row = 0;      // bytes between entries
-  int64_t rows_of_tile = 0, copied = 0;  // entries
 };
 
 // What a register tile adds to, or writes.
@@ -84,21 +73,10 @@ bool ProductDispatch::may_cut_units() const {
   return copies_little && program_.panels_first && panels_ == nullptr && (made_rows_ == nullptr || finds_rows());
 }
 
-void ProductDispatch::plan_packed_weights() {
-  const int64_t rest = stack_.n % program_.columns, columns = stack_.n - rest + (rest == 0 ? 0 : code_of(rest).columns);
-  packed_matrix_bytes_ = static_cast<int64_t>(whole_lines(program_.k * columns * program_.entries * weights_bytes_));
-  packed_strides_ = stack_.weights.batch_strides;
-  for (size_t d = packed_strides_.size(); d-- > 0;) {
-    if (packed_strides_[d] == 0) continue;
-    packed_strides_[d] = packed_matrices_ * packed_matrix_bytes_ / weights_bytes_;
-    packed_matrices_ *= stack_.batch[d];
-  }
-}
-
 void ProductDispatch::plan_scratch() {
   const auto slots = [](int64_t extent, int64_t part) { return static_cast<size_t>(parts(extent, part)); };
   // An odd number of lines: neighbouring rows use different sets of a cache.
-  const auto row_bytes = [this](int64_t sums) { return static_cast<int64_t>(whole_lines(sums * sum_bytes_) | kLine); };
+  const auto row_bytes = [this](int64_t sums) { return static_cast<int64_t>(whole_lines(sums * sum_bytes_) | kLineOfCaches); };
   if (program_.copies_rows || finds_rows()) {
     copied_row_bytes_ = row_bytes(program_.k_block);
     rows_bytes_ = finds_rows() ? found_bytes() : static_cast<size_t>(program_.rows * copied_row_bytes_);
@@ -112,7 +90,7 @@ void ProductDispatch::plan_scratch() {
     all_panels_bytes_ = panel_bytes_ * kept;
   }
   tile_bytes_ = whole_lines(program_.rows * program_.columns * sum_bytes_);
-  if (writes_units() || (stack_.dst.dtype != program_.sum_type && program_.k_block < program_.k))
+  if (writes_units() || (stack_.dst.dtype != program_.stored_type && program_.k_block < program_.k))
     sums_row_bytes_ = row_bytes(parts(std::min(program_.column_block, stack_.n), program_.columns) * program_.columns);
   thread_bytes_ = all_panels_bytes_ + all_rows_bytes_ + 2 * tile_bytes_ +
                   static_cast<size_t>(sums_row_bytes_ * std::min(program_.row_block, stack_.m));
@@ -127,31 +105,6 @@ size_t ProductDispatch::found_bytes() const {
 
 const ProductCode::PanelCode& ProductDispatch::code_of(int64_t columns) const {
   return columns < program_.columns && panels_ == nullptr ? code_.last : code_.whole;
-}
-
-std::string ProductDispatch::packing() const {
-  ByteWriter text;
-  text.write(stack_.weights);
-  text.write(stack_.batch);
-  for (const int64_t number : {stack_.n, stack_.k, program_.entries, program_.columns, program_.vectors}) text.write(number);
-  text.write(program_.copied_type);
-  return text.bytes();
-}
-
-void ProductDispatch::pack(const void* weights, void* packed, const Executor& executor) const {
-  const int64_t panels = parts(stack_.n, program_.columns);
-  for_each_tile(packed_matrices_ * panels, executor.at_most(program_.threads), [&](int64_t i, int) {
-    const int64_t column = i % panels * program_.columns;
-    int64_t matrix = i / panels, at = column * stack_.weights.column_stride;
-    for (size_t d = stack_.batch.size(); d-- > 0;) {
-      if (packed_strides_[d] == 0) continue;
-      at += matrix % stack_.batch[d] * stack_.weights.batch_strides[d];
-      matrix /= stack_.batch[d];
-    }
-    copy_panel(static_cast<const char*>(weights) + at * weights_bytes_, std::min(program_.columns, stack_.n - column), stack_.k,
-               static_cast<char*>(packed) + i / panels * packed_matrix_bytes_ +
-                   column * program_.k * program_.entries * weights_bytes_);
-  });
 }
 
 int64_t ProductDispatch::unit_count() const { return stack_.products() * std::ssize(units_); }
@@ -255,21 +208,15 @@ void ProductDispatch::run_panel_and_copy_next(const Unit& unit, const Panel& pan
   next.slot = 1 - next.slot;
 }
 
-// In the order of run_unit.
-ProductDispatch::NextPanel ProductDispatch::next_panel(const Unit& unit, const Panel& panel) const {
-  Unit other = unit;
-  int64_t column = panel.first_column;
-  if (program_.copies_rows) {
-    column += program_.columns;
-    if (column >= unit.end_column) column = unit.part.first_column, other.first_k += program_.k_block;
-  } else {
-    other.first_k += program_.k_block;
-    if (other.first_k >= unit.end_k) other.first_k = 0, column += program_.columns;
-  }
+NextPanel ProductDispatch::next_panel(const Unit& unit, const Panel& panel) const {
   NextPanel next{.slot = unit.next->slot};
-  if (other.first_k >= unit.end_k || column >= unit.end_column) return next;
+  const std::optional<PanelPlace> place =
+      place_after({unit.first_k, panel.first_column}, program_, unit.part.first_column, unit.end_column, unit.end_k);
+  if (!place) return next;
+  Unit other = unit;
+  other.first_k = place->first_k;
   other.count = std::min(program_.k_block, other.end_k - other.first_k);
-  const Panel copied = panel_of(other, column, std::min(program_.columns, unit.end_column - column));
+  const Panel copied = panel_of(other, place->column, std::min(program_.columns, unit.end_column - place->column));
   next.from = copied.weights;
   next.to = copied_panel(unit, 1 - next.slot);
   next.columns = copied.columns;
@@ -285,8 +232,24 @@ void ProductDispatch::run_by_rows(const Unit& unit) const {
   for_each_panel(unit, [&](const Panel& panel, int64_t slot) { copy(unit, panel, slot); });
   for_each_rows(unit, [&](const Rows& rows, int64_t) {
     copy(unit, rows, 0);
-    for_each_panel(unit, [&](const Panel& panel, int64_t slot) { run_tile(unit, at(unit, rows, 0), at(unit, panel, slot)); });
+    const int64_t together = panels_together(unit);
+    if (together > 0) {
+      const Panel first = panel_of(unit, unit.part.first_column, program_.columns);
+      call_tiles(unit, at(unit, rows, 0), first, sums_of(unit, rows, first), nullptr, 0, together);
+    }
+    for_each_panel(unit, [&](const Panel& panel, int64_t slot) {
+      if (slot >= together) run_tile(unit, at(unit, rows, 0), at(unit, panel, slot));
+    });
   });
+}
+
+// The number of panels that one call uses: weights are in place, and the sums, which are kept for further entries of k, are
+// beside each other.
+int64_t ProductDispatch::panels_together(const Unit& unit) const {
+  const bool keeps_sums = unit.first_k + unit.count < unit.end_k && !program_.adds;
+  if (!reads_in_place() || transposes() || panels_ != nullptr || !keeps_sums) return 0;
+  const bool are_adjacent = sums_row_bytes_ > 0 || is_direct(panel_of(unit, unit.part.first_column, program_.columns));
+  return are_adjacent ? unit.part.columns() / program_.columns : 0;
 }
 
 // All rows of the unit, which are copied together: where src is contiguous along them, each of its cache lines is read once.
@@ -328,14 +291,6 @@ ProductDispatch::Panel ProductDispatch::panel_of(const Unit& unit, int64_t colum
     if (transposes()) panel.to_next_k = stack_.weights.column_stride * weights_bytes_;
   }
   return panel;
-}
-
-// Of the panel that was packed with this first column.
-int64_t ProductDispatch::packed_columns(int64_t column) const {
-  if (panels_ != nullptr) return program_.columns;
-  const int64_t lanes = program_.columns / program_.vectors;
-  const int64_t rest = (program_.packed_n > 0 ? program_.packed_n : stack_.n) - column;
-  return std::min(parts(rest, lanes) * lanes, program_.columns);
 }
 
 // Where the rows are copied to, or the pointers to them.
@@ -419,7 +374,7 @@ bool ProductDispatch::has_columns_of_code(const Panel& panel) const {
 }
 
 bool ProductDispatch::is_direct(const Panel& panel) const {
-  return has_columns_of_code(panel) && stack_.dst.column_stride == 1 && stack_.dst.dtype == program_.sum_type;
+  return has_columns_of_code(panel) && stack_.dst.column_stride == 1 && stack_.dst.dtype == program_.stored_type;
 }
 
 // Whether the results of a unit are written when all of its sums are there: results that are contiguous along rows are
@@ -487,33 +442,26 @@ int64_t ProductDispatch::first_group(const Panel& panel) const {
 
 void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel& panel, const Sums& sums, const char* added,
                                  int64_t added_row, int64_t tiles) const {
-  const int64_t part = finds_rows() ? made_rows_->part() : unit.count, next_rows = rows.count * sums.to_next_row;
+  const int64_t part = finds_rows() ? made_rows_->part() : unit.count;
+  const int64_t next_rows = rows.count * sums.to_next_row,
+                next_columns = panel.columns * (is_direct(panel) ? dst_bytes_ : sum_bytes_);
+  const int64_t src_tile = finds_rows() ? static_cast<int64_t>(rows_bytes_) : rows.count * rows.to_next_row;
   ProductStrides strides{.src_row = rows.to_next_row,
                          .src_k = rows.to_next_k,
                          .weights_k = panel.to_next_k,
                          .dst_row = sums.to_next_row,
                          .bias_row = added_row,
-                         .next_tile = program_.panels_first ? next_rows : panel.columns * sum_bytes_,
+                         .next_tile = program_.panels_first ? next_rows : next_columns,
                          .parts = unit.count / part,
                          .tiles = tiles,
-                         .src_tile = finds_rows() ? static_cast<int64_t>(rows_bytes_) : rows.count * rows.to_next_row,
-                         .dst_tile = next_rows,
+                         .src_tile = program_.panels_first ? src_tile : 0,
+                         .dst_tile = program_.panels_first ? next_rows : next_columns,
                          .first_group = first_group(panel),
                          .ahead = unit.count * panel.to_next_k,
-                         .ahead_k = std::min<int64_t>(panel.to_next_k / unit.part.tiles, kLine),
-                         .ends = unit.first_k + unit.count == unit.end_k ? 1 : 0};
-  if (unit.next != nullptr && unit.next->rows_of_tile > 0) {
-    NextPanel& next = *unit.next;
-    strides.copied_rows = next.rows_of_tile;
-    strides.copied_steps = unit.count / next.rows_of_tile;
-    strides.copied_row = next.from_row;
-    strides.copied_from = next.from;
-    strides.copied_to = next.to;
-    const int64_t rows_copied = tiles * next.rows_of_tile;
-    next.copied += rows_copied;
-    next.from += rows_copied * program_.entries * next.from_row;
-    next.to += rows_copied * next.to_row;
-  }
+                         .ahead_k = std::min<int64_t>(panel.to_next_k / unit.part.tiles, kLineOfCaches),
+                         .ends = unit.first_k + unit.count == unit.end_k ? 1 : 0,
+                         .weights_tile = program_.panels_first ? 0 : panel.columns * weights_bytes_};
+  if (unit.next != nullptr && unit.next->rows_of_tile > 0) unit.next->share(tiles, unit.count, program_.entries, strides);
   const auto function = code_of(panel.columns).tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
   function(rows.src, panel.weights, sums.at, added, part, &strides, unit.first_k == 0 ? 0 : 1);
 }

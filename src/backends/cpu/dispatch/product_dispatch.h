@@ -19,6 +19,14 @@
 
 namespace lamina::cpu {
 
+struct NextPanel;
+
+// Parts of scratch and packed memory begin at lines of the caches.
+inline constexpr size_t kLineOfCaches = 64;
+inline size_t whole_lines(int64_t bytes) {
+  return (static_cast<size_t>(bytes) + kLineOfCaches - 1) / kLineOfCaches * kLineOfCaches;
+}
+
 // The machine code of a product.
 struct ProductCode {
   // The code for panels of one width: register tiles by their number of rows, those that occur, the copy from the matrix, and
@@ -88,7 +96,6 @@ class ProductDispatch {
   struct Rows;
   struct Panel;
   struct Sums;
-  struct NextPanel;
   void run_units(const Memory& memory, int64_t terms, void* scratch, const Executor& executor, const UnitEnded& ended) const;
   bool may_cut_units() const;
   void plan_packed_weights();
@@ -101,6 +108,7 @@ class ProductDispatch {
   void run_blocks(Unit unit) const;  // of k
   void run_by_panels(const Unit& unit) const;
   void run_by_rows(const Unit& unit) const;
+  int64_t panels_together(const Unit& unit) const;
   void run_tile(const Unit& unit, const Rows& rows, const Panel& panel) const;
   void run_panel(const Unit& unit, const Panel& panel) const;
   void run_panel_and_copy_next(const Unit& unit, const Panel& panel) const;

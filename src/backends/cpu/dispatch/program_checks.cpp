@@ -141,7 +141,8 @@ void check(const ProductProgram& program) {
     require(is_absent || has_dims(matrix->batch_strides, of.batch.size()), "strides of a batch");
     require(is_absent || bits_of(matrix->dtype) >= 8, "types of a product");
   }
-  for (const DataType dtype : {program.sum_type, program.bias_type, program.panel_type, program.copied_type})
+  for (const DataType dtype :
+       {program.sum_type, program.bias_type, program.stored_type, program.panel_type, program.copied_type})
     require(bits_of(dtype) >= 8, "types of a product");
   require(is_in(of.m, 0, kMostExtent) && is_in(of.n, 0, kMostExtent) && is_in(of.k, 0, kMostExtent) &&
               is_in(program.k, 0, of.k) && is_in(program.entries, 1, 2) && of.k <= program.k * program.entries &&

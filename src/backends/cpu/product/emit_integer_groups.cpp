@@ -1,5 +1,10 @@
 #include "backends/cpu/product/emit_integer_groups.h"
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
 #include "backends/cpu/product/pairs.h"
 #include "backends/cpu/product/product_function.h"
 #include "backends/cpu/program/integer_row.h"
@@ -14,6 +19,7 @@ using Values = ProductFunction::Values;
 constexpr int kLine = 64;              // bytes
 constexpr int64_t kUnrolledWords = 8;  // of a run
 constexpr int64_t kWord = 4;           // bytes
+constexpr uint32_t kOnes = 0x01010101;
 
 class IntegerTileEmitter {
  public:
@@ -38,9 +44,13 @@ class IntegerTileEmitter {
   }
 
  private:
+  // A sum, and what is added to it before it overflows: two sums of 16 bits, or four of codes. Null if there are none.
+  struct Sum {
+    llvm::Value *whole, *pair = nullptr, *bytes = nullptr;
+  };
   // The state of a run: sums of integers, sums of codes if they are needed, the place in the rows, the pointer to words.
   struct Run {
-    Values sums, codes;
+    std::vector<Sum> sums, codes;
     llvm::Value *place, *words;
   };
 
@@ -57,7 +67,8 @@ class IntegerTileEmitter {
   // The state: sums, the place in the rows, the pointers to words, scales and zero points.
   Values run(const Values& before) {
     const size_t at = f_.sums();
-    Run run{Values(at, zero()), Values(tile_.has_zero_points ? vectors() : 0, zero()), before[at], before[at + 1]};
+    Run run{std::vector(at, Sum{zero()}), std::vector(tile_.has_zero_points ? vectors() : 0, Sum{zero()}), before[at],
+            before[at + 1]};
     add_words(run);
     Values state(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(at));
     for (size_t j = 0; j < vectors(); ++j) add_run(run, j, before[at + 2], before[at + 3], state);
@@ -71,60 +82,117 @@ class IntegerTileEmitter {
   void add_words(Run& run) {
     const int64_t words = panel_.words_of_run();
     if (words <= kUnrolledWords) {
-      for (int64_t word = 0; word < words; ++word) add_word(run);
+      for (int64_t word = 1; word <= words; ++word) {
+        add_word(run);
+        if (word % words_of_parts() == 0 || word == words) add_parts(run);
+      }
       return;
     }
-    Values state = run.sums;
-    state.insert(state.end(), run.codes.begin(), run.codes.end());
+    Values state = whole_sums(run.sums);
+    const Values codes = whole_sums(run.codes);
+    state.insert(state.end(), codes.begin(), codes.end());
     state.insert(state.end(), {run.place, run.words});
     const auto unpacked = [&](const Values& values) {
-      const auto first = values.begin(), codes = first + static_cast<std::ptrdiff_t>(run.sums.size());
-      return Run{Values(first, codes), Values(codes, values.end() - 2), values[values.size() - 2], values.back()};
+      const auto first = values.begin(), codes_at = first + static_cast<std::ptrdiff_t>(run.sums.size());
+      return Run{sums_of({first, codes_at}), sums_of({codes_at, values.end() - 2}), values[values.size() - 2], values.back()};
     };
     run = unpacked(f_.repeat(f_.i64(words), std::move(state), [&](const Values& before) {
       Run each = unpacked(before);
       add_word(each);
-      Values after = each.sums;
-      after.insert(after.end(), each.codes.begin(), each.codes.end());
+      add_parts(each);
+      Values after = whole_sums(each.sums);
+      const Values sums_of_codes = whole_sums(each.codes);
+      after.insert(after.end(), sums_of_codes.begin(), sums_of_codes.end());
       after.insert(after.end(), {each.place, each.words});
       return after;
     }));
   }
 
+  static Values whole_sums(const std::vector<Sum>& sums) {
+    Values values;
+    for (const Sum& sum : sums) values.push_back(sum.whole);
+    return values;
+  }
+  static std::vector<Sum> sums_of(const Values& values) {
+    std::vector<Sum> sums;
+    for (llvm::Value* const value : values) sums.push_back({value});
+    return sums;
+  }
+
+  // After which sums of 16 bits might overflow, or sums of codes be 128.
+  int64_t words_of_parts() const {
+    const int64_t most_code = (int64_t{1} << bits_of(panel_.dtype)) - 1, most = 2 * most_code * 128;
+    return std::max<int64_t>(std::numeric_limits<int16_t>::max() / most / parts_of_word(), 1);
+  }
+  void add_parts(Run& run) {
+    for (std::vector<Sum>* const sums : {&run.sums, &run.codes}) {
+      for (Sum& sum : *sums) {
+        if (sum.pair != nullptr) sum.whole = add_pair(f_, sum.whole, sum.pair);
+        if (sum.bytes != nullptr) sum.whole = add_products_of_bytes(f_, sum.whole, sum.bytes, splat(kOnes), true);
+        sum = {sum.whole};
+      }
+    }
+  }
+
+  // Of four codes in each lane.
+  int64_t parts_of_word() const { return panel_.entries_of_word() / kWord; }
+
   // A row of words: 4 bytes of each row of src for each 4 codes.
   void add_word(Run& run) {
-    const int64_t parts = panel_.entries_of_word() / kWord;
     for (size_t j = 0; j < vectors(); ++j) {
       const auto byte = static_cast<int64_t>(j) * f_.vector_bytes();
       llvm::Value* const place = f_.at(run.words, f_.i64(byte));
-      llvm::Value* const word = f_.load(words_, place);
+      const Values codes = codes_of(f_.load(words_, place));
       if (tile_.bytes_ahead > 0 && byte % kLine == 0) f_.prefetch(f_.at(place, f_.i64(tile_.bytes_ahead)));
-      for (int64_t part = 0; part < parts; ++part) {
-        llvm::Value* const codes = codes_of(word, part);
-        llvm::Value* const at = f_.b.CreateAdd(run.place, f_.i64(part * kWord));
-        for (size_t row = 0; row < rows_.size(); ++row) {
-          llvm::Value*& sum = run.sums[row * vectors() + j];
-          sum = added(sum, codes, word_of_row(row, at));
-        }
-        if (tile_.has_zero_points) run.codes[j] = added(run.codes[j], codes, splat(0x01010101));
+      for (size_t part = 0; part < codes.size(); ++part) {
+        llvm::Value* const at = f_.b.CreateAdd(run.place, f_.i64(static_cast<int64_t>(part) * kWord));
+        for (size_t row = 0; row < rows_.size(); ++row) add(run.sums[row * vectors() + j], codes[part], word_of_row(row, at));
+        if (tile_.has_zero_points) add_codes(run.codes[j], codes[part]);
       }
     }
     run.words = f_.at(run.words, f_.i64(row_bytes()));
-    run.place = f_.b.CreateAdd(run.place, f_.i64(parts * kWord));
+    run.place = f_.b.CreateAdd(run.place, f_.i64(parts_of_word() * kWord));
   }
 
-  // Four codes in each lane: the bytes of a word; or the lower half of each byte, then the upper one.
-  llvm::Value* codes_of(llvm::Value* word, int64_t part) {
-    if (panel_.entries_of_word() > kWord) {
-      if (part > 0) word = f_.b.CreateLShr(word, 4);
-      word = f_.b.CreateAnd(word, splat(0x0F0F0F0F));
+  // Four codes in each lane: the bytes of a word; or the lower half of each byte, then the upper one. The highest bit of signed
+  // ones is inverted: of both halves at once, but with AVX-512, of which one instruction selects and inverts.
+  Values codes_of(llvm::Value* word) {
+    const auto middle = static_cast<uint32_t>(middle_of_codes(panel_.dtype)) * kOnes;
+    const auto inverted = [&](llvm::Value* codes, uint32_t bits) {
+      return middle == 0 ? codes : f_.b.CreateXor(codes, splat(bits));
+    };
+    if (parts_of_word() == 1) return {inverted(word, middle)};
+    const bool inverts_halves = f_.instructions.multiplies_bytes;
+    if (!inverts_halves) word = inverted(word, middle | middle << 4);
+    Values halves;
+    for (llvm::Value* const half : {word, f_.b.CreateLShr(word, 4)}) {
+      llvm::Value* const codes = f_.b.CreateAnd(half, splat(0x0F0F0F0F));
+      halves.push_back(inverts_halves ? inverted(codes, middle) : codes);
     }
-    const auto middle = static_cast<uint32_t>(middle_of_codes(panel_.dtype));
-    return middle == 0 ? word : f_.b.CreateXor(word, splat(middle * 0x01010101));
+    return halves;
   }
 
-  llvm::Value* added(llvm::Value* sum, llvm::Value* codes, llvm::Value* entries) {
-    return add_products_of_bytes(f_, sum, codes, entries, bits_of(panel_.dtype) < 8);
+  bool has_small_codes() const { return bits_of(panel_.dtype) < 8; }
+
+  // In sums of 16 bits if the target has these.
+  void add(Sum& sum, llvm::Value* codes, llvm::Value* entries) {
+    llvm::Value* const before = sum.pair == nullptr ? zero() : sum.pair;
+    if (llvm::Value* const pair = has_small_codes() ? add_pairs_of_bytes(f_, before, codes, entries) : nullptr)
+      sum.pair = pair;
+    else
+      sum.whole = add_products_of_bytes(f_, sum.whole, codes, entries, has_small_codes());
+  }
+  void add_codes(Sum& sum, llvm::Value* codes) {
+    if (!has_small_codes())
+      sum.whole = add_products_of_bytes(f_, sum.whole, codes, splat(kOnes), false);
+    else if (sum.bytes == nullptr)
+      sum.bytes = codes;
+    else
+      sum.bytes = f_.b.CreateBitCast(f_.b.CreateAdd(as_bytes(sum.bytes), as_bytes(codes)), words_);
+  }
+  llvm::Value* as_bytes(llvm::Value* words) {
+    auto* const bytes = llvm::FixedVectorType::get(f_.b.getInt8Ty(), static_cast<unsigned>(f_.vector_bytes()));
+    return f_.b.CreateBitCast(words, bytes);
   }
 
   // Scales the sums of vector `j` and adds them.
@@ -135,11 +203,11 @@ class IntegerTileEmitter {
       middle = f_.b.CreateFPToSI(vector_at(zero_points, DataType::f32, j), words_);
       middle = f_.b.CreateAdd(middle, splat(static_cast<uint32_t>(middle_of_codes(panel_.dtype))));
     }
-    llvm::Value* const codes = tile_.has_zero_points ? f_.b.CreateSub(run.codes[j], splat(codes_of_padding())) : nullptr;
+    llvm::Value* const codes = tile_.has_zero_points ? f_.b.CreateSub(run.codes[j].whole, splat(codes_of_padding())) : nullptr;
     for (size_t row = 0; row < rows_.size(); ++row) {
       llvm::Value* correction = word_of_row(row, run.place);
       if (middle != nullptr) correction = f_.b.CreateMul(correction, middle);
-      llvm::Value* whole = f_.b.CreateSub(run.sums[row * vectors() + j], correction);
+      llvm::Value* whole = f_.b.CreateSub(run.sums[row * vectors() + j].whole, correction);
       if (tile_.has_zero_points) whole = f_.b.CreateSub(whole, f_.b.CreateMul(word_of_row(row, f_.i64(kWord)), codes));
       llvm::Value*& sum = sums[row * vectors() + j];
       sum = f_.b.CreateIntrinsic(llvm::Intrinsic::fma, {f_.vector}, {f_.b.CreateSIToFP(whole, f_.vector), scale, sum});

@@ -74,13 +74,11 @@ class CopyEmitter {
         for (int64_t byte = 0; copy_.bytes_ahead > 0 && byte < read_bytes; byte += kLine)
           f_.prefetch(f_.at(row, f_.i64(copy_.bytes_ahead + byte)));
       }
-      for (int64_t i = 0; i < copy_.vectors * f_.lanes; i += f_.lanes) {
-        llvm::Value *const first_at = f_.at(state[0], f_.i64(i * entry_bytes)), *const second_at =
-                                                                                    f_.at(second, f_.i64(i * entry_bytes));
-        llvm::Value* const joined =
-            copy_.joins_rows ? words_of_rows(f_, first_at, second_at) : converted(pairs_of_rows(f_, first_at, second_at));
-        store(joined, f_.at(state[1], f_.i64(i * to_bytes_)));
-      }
+      Values joined = copy_.joins_rows ? words_of_rows(f_, copy_.vectors, state[0], second) : Values{};
+      for (int64_t i = 0; !copy_.joins_rows && i < read_bytes; i += f_.lanes * entry_bytes)
+        joined.push_back(converted(pairs_of_rows(f_, f_.at(state[0], f_.i64(i)), f_.at(second, f_.i64(i)))));
+      for (size_t j = 0; j < joined.size(); ++j)
+        store(joined[j], f_.at(state[1], f_.i64(static_cast<int64_t>(j) * f_.lanes * to_bytes_)));
       return Values{f_.at(second, stride), f_.at(state[1], f_.i64(row_bytes_))};
     });
   }

@@ -26,17 +26,17 @@ class TileEmitter {
 
   void emit() {
     src_k_ = f_.stride(1), weights_k_ = f_.stride(2);
-    llvm::Value *const src_tile = f_.stride(8), *const dst_tile = f_.stride(9);
+    llvm::Value *const src_tile = f_.stride(8), *const dst_tile = f_.stride(9), *const weights_tile = f_.stride(19);
     ahead_k_ = f_.stride(12);
-    Values first{f_.arg(0), f_.arg(2), f_.at(f_.arg(1), f_.stride(11))};
+    Values first{f_.arg(0), f_.arg(2), f_.arg(1), f_.at(f_.arg(1), f_.stride(11))};
     if (tile_.copies_next) {
       for (const int pointer : {17, 18}) first.push_back(f_.word_at(f_.arg(5), pointer, f_.b.getPtrTy()));
     }
     f_.repeat(f_.stride(7), first, [&](const Values& places) {
-      src_ = places[0], f_.dst = places[1], ahead_ = places[2];
-      copies_.assign(places.begin() + 3, places.end());
+      src_ = places[0], f_.dst = places[1], weights_ = places[2], ahead_ = places[3];
+      copies_.assign(places.begin() + 4, places.end());
       emit_one();
-      Values next{f_.at(places[0], src_tile), f_.at(places[1], dst_tile), ahead_};
+      Values next{f_.at(places[0], src_tile), f_.at(places[1], dst_tile), f_.at(places[2], weights_tile), ahead_};
       next.insert(next.end(), copies_.begin(), copies_.end());
       return next;
     });
@@ -47,11 +47,11 @@ class TileEmitter {
   void emit_one() {
     Values state = f_.first_sums();
     prefetch_sums(f_.at(f_.dst, f_.stride(5)), f_.stride(3));
-    f_.store_sums(tile_.has_pointers ? by_pointers(std::move(state)) : by_strides(std::move(state)), tile_.map);
+    f_.store_sums(tile_.has_pointers ? by_pointers(std::move(state)) : by_strides(std::move(state)), tile_.map, tile_.stored);
   }
 
   void prefetch_sums(llvm::Value* dst, llvm::Value* dst_row) {
-    const int64_t row_bytes = tile_.vectors * f_.vector_bytes();
+    const int64_t row_bytes = f_.stored_bytes(tile_.stored) * tile_.vectors;
     for (int row = 0; row < tile_.rows; ++row) {
       llvm::Value* const sums = f_.at(dst, f_.b.CreateMul(dst_row, f_.i64(row)));
       for (int64_t byte = 0; byte < row_bytes; byte += kLine) f_.prefetch(f_.at(sums, f_.i64(byte)), true);
@@ -65,7 +65,7 @@ class TileEmitter {
     for (int i = 0; i < kRowsOfAddress; ++i) offsets.push_back(f_.b.CreateMul(src_row, f_.i64(i)));
     for (int row = 0; row < tile_.rows; row += kRowsOfAddress)
       state.push_back(f_.at(src_, f_.b.CreateMul(src_row, f_.i64(row))));
-    state.push_back(f_.arg(1));
+    state.push_back(weights_);
     state.push_back(ahead_);
     state = with_copies(f_.arg(4), std::move(state), [&](const Values& before) {
       llvm::Value *const weights = *(before.end() - 2), *const ahead = before.back();
@@ -108,10 +108,11 @@ class TileEmitter {
       llvm::Value* const ahead = f_.at(from, f_.b.CreateMul(row, f_.i64(rows * product_tuning::kRowsCopiedAhead + i)));
       for (int64_t byte = 0; byte < tile_.vectors * vector_bytes; byte += kLine) f_.prefetch(f_.at(ahead, f_.i64(byte)));
     }
+    Values words = tile_.multiplies_pairs ? words_of_rows(f_, tile_.vectors, from, second) : Values{};
     for (int j = 0; j < tile_.vectors; ++j) {
-      llvm::Value* const place = f_.at(from, f_.i64(j * vector_bytes));
-      llvm::Value* const copied = tile_.multiplies_pairs ? words_of_rows(f_, place, f_.at(second, f_.i64(j * vector_bytes)))
-                                                         : f_.load_converted(tile_.copied, f_.vector, place);
+      llvm::Value* const copied = tile_.multiplies_pairs
+                                      ? words[static_cast<size_t>(j)]
+                                      : f_.load_converted(tile_.copied, f_.vector, f_.at(from, f_.i64(j * vector_bytes)));
       f_.store(copied, f_.at(to, f_.i64(j * f_.vector_bytes())));
     }
     return {tile_.multiplies_pairs ? f_.at(second, row) : second, f_.at(to, f_.i64(tile_.vectors * f_.vector_bytes()))};
@@ -119,7 +120,7 @@ class TileEmitter {
 
   // The state: sums, the pointers to the row of weights and to the next weights, and that to the next pointers to rows of src.
   Values by_pointers(Values state) {
-    state.push_back(f_.arg(1));
+    state.push_back(weights_);
     state.push_back(ahead_);
     state.push_back(src_);
     state = f_.repeat(f_.stride(6), std::move(state), [&](const Values& before) {
@@ -145,9 +146,8 @@ class TileEmitter {
 
   // One entry of k. `state` begins with the sums; `src` returns the place of a row's element.
   Values multiplied(Values state, llvm::Value* weights, const std::function<llvm::Value*(int row)>& src) {
-    const int64_t vector_bytes = f_.lanes * element_bytes(tile_.weights), panel_bytes = tile_.vectors * vector_bytes;
-    Values row_of_weights;
-    for (int j = 0; j < tile_.vectors; ++j) row_of_weights.push_back(weights_at(f_.at(weights, f_.i64(j * vector_bytes))));
+    const int64_t panel_bytes = tile_.vectors * f_.lanes * element_bytes(tile_.weights);
+    const Values row_of_weights = weights_at(weights);
     for (int64_t byte = 0; tile_.bytes_ahead > 0 && byte < panel_bytes; byte += kLine)
       f_.prefetch(f_.at(weights, f_.i64(tile_.bytes_ahead + byte)));
     for (int row = 0; row < tile_.rows; ++row) {
@@ -187,11 +187,18 @@ class TileEmitter {
     return columns == 1 ? elements : f_.b.CreateShuffleVector(elements, group_of_lane);
   }
 
-  llvm::Value* weights_at(llvm::Value* pointer) {
+  // A row of the panel.
+  Values weights_at(llvm::Value* row) {
     if (tile_.multiplies_pairs && tile_.weights == DataType::bf16)
-      return words_of_rows(f_, pointer, f_.at(pointer, f_.b.CreateSDiv(weights_k_, f_.i64(2))));
-    if (!is_byte_integer(tile_.weights)) return f_.load_converted(tile_.weights, f_.vector, pointer);
-    return words_of_pairs(f_, tile_.weights, tile_.zero_point, load_pairs(f_, f_.vector, pointer));
+      return words_of_rows(f_, tile_.vectors, row, f_.at(row, f_.b.CreateSDiv(weights_k_, f_.i64(2))));
+    Values vectors;
+    for (int j = 0; j < tile_.vectors; ++j) {
+      llvm::Value* const place = f_.at(row, f_.i64(j * f_.lanes * element_bytes(tile_.weights)));
+      vectors.push_back(is_byte_integer(tile_.weights)
+                            ? words_of_pairs(f_, tile_.weights, tile_.zero_point, load_pairs(f_, f_.vector, place))
+                            : f_.load_converted(tile_.weights, f_.vector, place));
+    }
+    return vectors;
   }
   llvm::Value* added(llvm::Value* sum, llvm::Value* factor, llvm::Value* weights) {
     if (tile_.type == kernel::Type::s32) return add_products_of_pairs(f_, sum, factor, weights);
@@ -202,7 +209,8 @@ class TileEmitter {
   const ProductTile tile_;
   TileFunction f_;
   Values copies_;  // the places of the next row that is copied, in the matrix and in the panel
-  llvm::Value *src_ = nullptr, *src_k_ = nullptr, *weights_k_ = nullptr, *ahead_ = nullptr, *ahead_k_ = nullptr;
+  llvm::Value *src_ = nullptr, *weights_ = nullptr, *src_k_ = nullptr, *weights_k_ = nullptr, *ahead_ = nullptr,
+              *ahead_k_ = nullptr;
 };
 
 }  // namespace
@@ -216,6 +224,7 @@ std::string describe(const ProductTile& tile) {
   return join("product tile of ", tile.rows, " rows and ", tile.vectors, " vectors of ", tile.vector_bits, " bits, ",
               kernel::name_of(tile.type), ", weights ", name_of(tile.weights),
               tile.zero_point == 0 ? "" : join(" from ", tile.zero_point),
+              tile.stored == DataType::f32 ? "" : join(", stores ", name_of(tile.stored)),
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
               tile.multiplies_pairs ? ", in pairs" : "", tile.along_k ? ", weights along k" : "",
               tile.bytes_ahead == 0 ? "" : join(", prefetches ", tile.bytes_ahead, " bytes ahead"),

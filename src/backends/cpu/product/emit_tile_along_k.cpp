@@ -31,7 +31,7 @@ class TileAlongKEmitter {
       f_.dst = places[1];
       Values state = f_.first_sums();
       state.insert(state.end(), {places[0], f_.arg(1)});
-      f_.store_sums(rest(blocks(std::move(state))));
+      f_.store_sums(rest(blocks(std::move(state))), {}, tile_.stored);
       return Values{f_.at(places[0], src_tile), f_.at(places[1], dst_tile)};
     });
     f_.b.CreateRetVoid();

@@ -1,5 +1,8 @@
 #include "backends/cpu/product/pairs.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace lamina::cpu {
 
 namespace {
@@ -36,11 +39,23 @@ llvm::Value* words_of_pairs(ProductFunction& f, DataType dtype, int32_t zero_poi
   return f.b.CreateBitCast(without_zero_point(f, dtype, zero_point, bytes), shaped(pairs->getType(), f.b.getInt32Ty()));
 }
 
-llvm::Value* words_of_rows(ProductFunction& f, llvm::Value* first, llvm::Value* second) {
-  llvm::Type *const halves = shaped(f.vector, f.b.getInt16Ty()), *const words = shaped(f.vector, f.b.getInt32Ty());
-  const auto load = [&](llvm::Value* row) { return f.b.CreateZExt(f.b.CreateAlignedLoad(halves, row, llvm::Align(2)), words); };
-  llvm::Value* const low = load(first);
-  return f.b.CreateBitCast(f.b.CreateOr(low, f.b.CreateShl(load(second), kHalf)), f.vector);
+// Two vectors of words at a time are from one vector of each row.
+ProductFunction::Values words_of_rows(ProductFunction& f, int vectors, llvm::Value* first, llvm::Value* second) {
+  ProductFunction::Values words;
+  for (int j = 0; j < vectors; j += 2) {
+    const int count = std::min(vectors - j, 2), elements = count * f.lanes;
+    auto* const halves = llvm::FixedVectorType::get(f.b.getInt16Ty(), static_cast<unsigned>(elements));
+    const auto load = [&](llvm::Value* row) {
+      return f.b.CreateAlignedLoad(halves, f.at(row, f.i64(j * f.vector_bytes() / 2)), llvm::Align(2));
+    };
+    llvm::Value *const low = load(first), *const high = load(second);
+    for (int part = 0; part < count; ++part) {
+      std::vector<int> places;
+      for (int i = part * f.lanes; i < (part + 1) * f.lanes; ++i) places.insert(places.end(), {i, elements + i});
+      words.push_back(f.b.CreateBitCast(f.b.CreateShuffleVector(low, high, places), f.vector));
+    }
+  }
+  return words;
 }
 
 llvm::Value* add_products_of_bf16_pairs(ProductFunction& f, llvm::Value* sum, llvm::Value* first, llvm::Value* second) {
@@ -72,6 +87,16 @@ llvm::Value* add_products_of_bytes(ProductFunction& f, llvm::Value* sum, llvm::V
   llvm::Value* const even_bytes = f.b.CreateAShr(f.b.CreateShl(of_bytes, kByte), kByte);
   sum = add_products_of_pairs(f, sum, as_words(even_codes), as_words(even_bytes));
   return add_products_of_pairs(f, sum, as_words(f.b.CreateLShr(of_codes, kByte)), as_words(f.b.CreateAShr(of_bytes, kByte)));
+}
+
+llvm::Value* add_pairs_of_bytes(ProductFunction& f, llvm::Value* sums, llvm::Value* codes, llvm::Value* bytes) {
+  const TargetHooks* const hooks = f.instructions.target->hooks;
+  if (hooks == nullptr || hooks->add_pairs_of_bytes == nullptr) return nullptr;
+  return hooks->add_pairs_of_bytes(f.b, f.instructions, sums, codes, bytes);
+}
+
+llvm::Value* add_pair(ProductFunction& f, llvm::Value* sum, llvm::Value* pair) {
+  return add_products_of_pairs(f, sum, pair, llvm::ConstantInt::get(pair->getType(), 0x00010001));
 }
 
 }  // namespace lamina::cpu

@@ -28,8 +28,13 @@ llvm::Value* add_products_of_pairs(ProductFunction& f, llvm::Value* sum, llvm::V
 llvm::Value* add_products_of_bytes(ProductFunction& f, llvm::Value* sum, llvm::Value* codes, llvm::Value* bytes,
                                    bool are_small);
 
-// Words of bf16 from two rows, as f32.
-llvm::Value* words_of_rows(ProductFunction& f, llvm::Value* first, llvm::Value* second);
+// Likewise, for words of two sums of 16 bits, which do not overflow; null if the target has no better code for that. Then each
+// sum is added to that of its word.
+llvm::Value* add_pairs_of_bytes(ProductFunction& f, llvm::Value* sums, llvm::Value* codes, llvm::Value* bytes);
+llvm::Value* add_pair(ProductFunction& f, llvm::Value* sum, llvm::Value* pair);
+
+// Words of bf16 from two rows, as f32: as many vectors.
+ProductFunction::Values words_of_rows(ProductFunction& f, int vectors, llvm::Value* first, llvm::Value* second);
 
 // Likewise, for words of bf16 as f32.
 llvm::Value* add_products_of_bf16_pairs(ProductFunction& f, llvm::Value* sum, llvm::Value* first, llvm::Value* second);

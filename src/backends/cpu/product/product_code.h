@@ -20,15 +20,16 @@ namespace lamina::cpu {
 // Pairs of bf16 are words in the same way; their type in the panel is f32, which is as wide. Weights of bf16 that stay in place
 // are joined by the tile from two rows, which are half of `weights_k` apart.
 struct ProductTile {
-  kernel::Type type = kernel::Type::f32;  // of the sums and dst, and of src and the bias: f32, f64 or s32
+  kernel::Type type = kernel::Type::f32;  // of the sums, and of src, the bias and dst: f32, f64 or s32
   DataType weights = DataType::f32;       // in the panel; the tile converts them to `type`
   int32_t zero_point = 0;                 // of weights of u8 or s8
   int vector_bits = 512;
   int rows = 1, vectors = 1;
-  int last_lanes = 0;             // dst and the bias have only these first columns of the last vector; 0: all
-  bool multiplies_pairs = false;  // of bf16
-  int64_t bytes_ahead = 0;        // prefetches this far behind the weights that it reads; 0: not
-  bool prefetches_next = false;   // weights of the next panel (ProductStrides)
+  DataType stored = DataType::f32;  // of dst if `type` is f32: as the sums, or narrower
+  int last_lanes = 0;               // dst and the bias have only these first columns of the last vector; 0: all
+  bool multiplies_pairs = false;    // of bf16
+  int64_t bytes_ahead = 0;          // prefetches this far behind the weights that it reads; 0: not
+  bool prefetches_next = false;     // weights of the next panel (ProductStrides)
   // Copies rows of the next panel from a matrix of `copied` elements (ProductStrides).
   bool copies_next = false;
   DataType copied = DataType::f32;

@@ -67,7 +67,7 @@ class ProductFunction {
     llvm::Value* loaded = llvm::Constant::getNullValue(vector);
     for_each_piece(count, [&](int first, int piece) {
       llvm::Value* const part =
-          load(llvm::FixedVectorType::get(scalar, static_cast<unsigned>(piece)), element_at(pointer, first));
+          load(llvm::FixedVectorType::get(scalar, static_cast<unsigned>(piece)), element_at(scalar, pointer, first));
       loaded = b.CreateInsertVector(vector, loaded, part, i64(first));
     });
     return loaded;
@@ -78,9 +78,10 @@ class ProductFunction {
   }
   void store(llvm::Value* value, llvm::Value* pointer) { b.CreateAlignedStore(value, pointer, alignment()); }
   void store_first(int count, llvm::Value* value, llvm::Value* pointer) {
+    llvm::Type* const element = value->getType()->getScalarType();
     for_each_piece(count, [&](int first, int piece) {
-      auto* const type = llvm::FixedVectorType::get(scalar, static_cast<unsigned>(piece));
-      store(b.CreateExtractVector(type, value, i64(first)), element_at(pointer, first));
+      auto* const type = llvm::FixedVectorType::get(element, static_cast<unsigned>(piece));
+      store(b.CreateExtractVector(type, value, i64(first)), element_at(element, pointer, first));
     });
   }
   // Stored elements, as many as `type` has lanes.
@@ -171,8 +172,8 @@ class ProductFunction {
       first += piece;
     }
   }
-  llvm::Value* element_at(llvm::Value* pointer, int number) {
-    return b.CreateConstGEP1_64(scalar, pointer, static_cast<uint64_t>(number));
+  llvm::Value* element_at(llvm::Type* type, llvm::Value* pointer, int number) {
+    return b.CreateConstGEP1_64(type, pointer, static_cast<uint64_t>(number));
   }
   static llvm::Align alignment() { return llvm::Align(2); }  // a word may be a pair of bf16
   static llvm::Align alignment_of(DataType dtype) { return llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1))); }
@@ -204,8 +205,11 @@ class TileFunction : public ProductFunction {
         b.CreateICmpNE(arg(6), i64(0)), [&] { return loaded(dst, stride(3)); },
         [&] { return Values(sums(), llvm::Constant::getNullValue(vector)); });
   }
-  // Adds the bias if there is one. `state` begins with the sums. `map`: of the last block of k.
-  void store_sums(const Values& state, const ResultMap& map = {}) {
+  // Of a vector of results that are stored as `dtype`, or as the sums if that is f32.
+  int64_t stored_bytes(DataType dtype) const { return dtype == DataType::f32 ? vector_bytes() : bytes_of(dtype, lanes); }
+
+  // Adds the bias if there is one. `state` begins with the sums. `map`: of the last block of k. `stored`: as in ProductTile.
+  void store_sums(const Values& state, const ResultMap& map = {}, DataType stored = DataType::f32) {
     if (scalar->isIntegerTy()) return store_all(state);
     const Values results = either(
         b.CreateICmpNE(arg(3), llvm::ConstantPointerNull::get(b.getPtrTy())),
@@ -215,6 +219,7 @@ class TileFunction : public ProductFunction {
           return added;
         },
         [&] { return Values(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(sums())); });
+    if (stored != DataType::f32) return store_all(narrowed(results, stored));
     if (map.is_empty()) return store_all(results);
     store_all(either(
         b.CreateICmpNE(stride(13), i64(0)),
@@ -227,10 +232,15 @@ class TileFunction : public ProductFunction {
   }
 
  private:
+  Values narrowed(Values results, DataType dtype) {
+    for (llvm::Value*& result : results) result = emit_from_f32(b, dtype, result, instructions);
+    return results;
+  }
   void store_all(const Values& results) {
     llvm::Value* const dst_row = stride(3);
     for (size_t i = 0; i < sums(); ++i) {
-      llvm::Value* const at = vector_at(dst, dst_row, i);
+      const int64_t bytes = static_cast<int64_t>(results[i]->getType()->getPrimitiveSizeInBits()) / 8;
+      llvm::Value* const at = vector_at(dst, dst_row, bytes, i);
       if (is_whole(i))
         store(results[i], at);
       else
@@ -241,15 +251,15 @@ class TileFunction : public ProductFunction {
     const auto vectors = static_cast<size_t>(vectors_);
     return last_lanes_ == 0 || sum % vectors + 1 < vectors;
   }
-  llvm::Value* vector_at(llvm::Value* matrix, llvm::Value* row_stride, size_t sum) {
+  llvm::Value* vector_at(llvm::Value* matrix, llvm::Value* row_stride, int64_t bytes, size_t sum) {
     const auto vectors = static_cast<size_t>(vectors_);
     llvm::Value* const row = at(matrix, b.CreateMul(row_stride, i64(static_cast<int64_t>(sum / vectors))));
-    return at(row, i64(static_cast<int64_t>(sum % vectors) * vector_bytes()));
+    return at(row, i64(static_cast<int64_t>(sum % vectors) * bytes));
   }
   Values loaded(llvm::Value* matrix, llvm::Value* row_stride) {
     Values values;
     for (size_t i = 0; i < sums(); ++i) {
-      llvm::Value* const at = vector_at(matrix, row_stride, i);
+      llvm::Value* const at = vector_at(matrix, row_stride, vector_bytes(), i);
       values.push_back(is_whole(i) ? load(vector, at) : load_first(last_lanes_, at));
     }
     return values;

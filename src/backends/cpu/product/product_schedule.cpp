@@ -19,11 +19,12 @@ int64_t parts_of(int64_t extent, int64_t part) { return (extent + part - 1) / pa
 
 int64_t bytes_of_sum(const Contraction& c) { return c.sum_type() == kernel::Type::f64 ? 8 : 4; }
 
-// Equal blocks of at most `most` entries, in whole units except for the last one.
+// Of at most this many blocks, in whole units except for the last one.
+int64_t block_of(int64_t extent, int64_t blocks, int64_t unit) { return parts_of(parts_of(extent, blocks), unit) * unit; }
+
+// Likewise, of blocks with at most `most` entries.
 int64_t even_block(int64_t extent, int64_t most, int64_t unit) {
-  if (most >= extent) return parts_of(extent, unit) * unit;
-  const int64_t blocks = parts_of(extent, std::max(most / unit * unit, unit));
-  return parts_of(parts_of(extent, blocks), unit) * unit;
+  return block_of(extent, most >= extent ? 1 : parts_of(extent, std::max(most / unit * unit, unit)), unit);
 }
 
 std::vector<int> vectors_of(const Machine& machine) {
@@ -97,7 +98,8 @@ int64_t entries_of_panel(const Contraction& c, const Machine& machine, const Pro
 // of the first-level cache is read before the next columns follow.
 int64_t entries_of_streams(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
   const kernel::MatrixStack& weights = c.matrices.weights;
-  const int64_t streams = s.vector_bits < 8 * kLine ? product_tuning::kStreams : product_tuning::kStreamsOfLines;
+  const bool reads_lines = s.prefetches && s.vector_bits == 8 * kLine;
+  const int64_t streams = reads_lines ? product_tuning::kStreamsOfLines : product_tuning::kStreams;
   if (weights.row_stride != c.matrices.n) return streams;
   return std::max(machine.caches.first / 2 / bytes_of(weights.dtype, c.matrices.n), streams);
 }
@@ -179,11 +181,11 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
   s.rows = static_cast<int>(even_block(c.matrices.m, most_rows(machine, product_tuning::kLeastVectors), 1));
   s.row_block = c.matrices.m;
   s.copies_panels = is_along_k(c) || !may_read_in_place(c, machine, s);
-  s.prefetches = true;
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
-  s.panels_first = s.copies_panels || c.matrices.m > s.rows;  // else a block of k is read along its rows
+  s.panels_first = s.copies_panels || c.matrices.m > s.rows;                // else a block of k is read along its rows
+  s.prefetches = s.panels_first || s.vectors < vectors_of(machine).back();  // wide panels are read as fast as whole rows
   const int64_t columns = panel_columns(c, s);
-  s.column_block = s.copies_panels ? columns : even_block(c.matrices.n, parts_of(c.matrices.n, threads), columns);
+  s.column_block = s.copies_panels ? columns : block_of(c.matrices.n, threads, columns);
   const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : entries_of_streams(c, machine, s);
   s.k_block = c.adds ? c.elements_of_k() : even_block(c.elements_of_k(), most, 1);
 }
@@ -199,8 +201,7 @@ bool choose_transposing(const Contraction& c, const Machine& machine, int thread
   s.copies_panels = false;
   s.prefetches = true;
   s.k_block = c.elements_of_k();
-  s.column_block =
-      even_block(c.matrices.n, parts_of(c.matrices.n, threads * product_tuning::kUnitsPerThread), panel_columns(c, s));
+  s.column_block = block_of(c.matrices.n, threads * product_tuning::kUnitsPerThread, panel_columns(c, s));
   return true;
 }
 
@@ -248,7 +249,7 @@ bool choose_squares(const Contraction& c, const Machine& machine, int threads, P
   s.panels_first = false;
   s.prefetches = true;
   s.column_block = even_block(c.matrices.n, c.matrices.n, panel_columns(c, s));
-  s.row_block = even_block(c.matrices.m, parts_of(c.matrices.m, units_of_squares(c, machine, threads)), s.rows);
+  s.row_block = block_of(c.matrices.m, units_of_squares(c, machine, threads), s.rows);
   const int64_t panels_bytes = s.column_block * bytes_of_sum(c);
   const int64_t in_cache = machine.caches.second / product_tuning::kShareForPanels / panels_bytes;
   s.k_block = even_block(c.elements_of_k(), std::min(entries_in_cache(c, machine, s), std::max<int64_t>(in_cache, 1)), 1);
@@ -260,9 +261,9 @@ void share(const Contraction& c, int threads, bool rows_first, ProductSchedule& 
   if (threads == 1) return;
   const int64_t units = threads * product_tuning::kUnitsPerThread, products = c.matrices.products();
   const int64_t of_rows = products * (rows_first ? std::max<int64_t>(c.matrices.m / product_tuning::kRowsOfUnit, 1) : 1);
-  s.column_block = even_block(c.matrices.n, parts_of(c.matrices.n, parts_of(units, of_rows)), panel_columns(c, s));
+  s.column_block = block_of(c.matrices.n, parts_of(units, of_rows), panel_columns(c, s));
   const int64_t of_columns = products * parts_of(c.matrices.n, s.column_block);
-  s.row_block = even_block(c.matrices.m, parts_of(c.matrices.m, parts_of(units, of_columns)), s.rows);
+  s.row_block = block_of(c.matrices.m, parts_of(units, of_columns), s.rows);
 }
 
 // The rows of a unit stay in the second-level cache while all panels are multiplied by them.
@@ -313,11 +314,11 @@ void choose_prefetches(const Contraction& c, const Machine& machine, const Produ
   s.k_block = even_block(c.elements_of_k() / part, std::max<int64_t>(most / part, 1), 1) * part;
 }
 
-// While a panel is used, the next one is copied: the second-level cache has space for both. Conversions, and words joined from
-// two rows, would take too much of the time of multiplications.
+// While a panel is used, the next one is copied: the second-level cache has space for both. Conversions would take too much of
+// the time of multiplications.
 void choose_copies(const Contraction& c, const Machine& machine, ProductSchedule& s) {
   s.copies_next = c.matrices.m > s.rows && c.matrices.m <= product_tuning::kMostRowsCopyNext &&
-                  bytes_of(c.matrices.weights.dtype, 1) == bytes_of_sum(c);
+                  (c.multiplies_pairs || bytes_of(c.matrices.weights.dtype, 1) == bytes_of_sum(c));
   if (!s.copies_next || c.adds) return;
   s.k_block = even_block(c.elements_of_k(), std::min(s.k_block, entries_of_panel(c, machine, s)), 1);
 }

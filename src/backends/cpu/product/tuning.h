@@ -1,6 +1,7 @@
 // The numbers of the rules that choose product schedules. None changes a bit of a result. benchmarks/products measures them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace lamina::cpu::product_tuning {
@@ -62,6 +63,12 @@ inline constexpr int64_t kShareForPanels = 2;
 // The fewest rows that are kept in the second-level cache for all panels, which are read again for each such block of rows.
 inline constexpr int64_t kLeastRowsKept = 128;
 
+// Rows of the parts of a grouped product, whose groups have any number. Each part reads its weights again, and may copy them.
+inline constexpr std::array<int64_t, 14> kRowsOfParts{1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512};
+
+// The most terms of the sums of such a part, if groups divide k.
+inline constexpr int64_t kMostTerms = 1024;
+
 // The widest panel, in parts of all registers: wider ones save no more loads of src.
 inline constexpr int kShareOfRegisters = 4;
 
@@ -79,7 +86,7 @@ inline constexpr int64_t kLeastPart = 8;
 inline constexpr int64_t kChannelsOfLines = 32;
 
 // Bytes of integers that are prefetched ahead: hardware prefetchers stop at the end of a page.
-inline constexpr int64_t kIntegersAhead = 2048;
+inline constexpr int64_t kIntegersAhead = 4096;
 
 // The fewest channels, of both tensors, for which a convolution with strides is generated code (benchmarks/convolutions).
 inline constexpr int64_t kLeastSparseChannels = 128;

@@ -17,6 +17,7 @@ struct ProductProgram {
   std::vector<float> scales = {};  // of a product of integers
   Dims scale_strides = {};
   DataType sum_type = DataType::f32, bias_type = DataType::f32;  // in register tiles
+  DataType stored_type = DataType::f32;                          // of dst, if register tiles write to it
   DataType panel_type = DataType::f32;                           // of the panels that register tiles read
   DataType copied_type = DataType::f32;                          // of the panels that are copied from the matrix, or packed
   int threads = 1;                                               // at most
@@ -32,7 +33,7 @@ struct ProductProgram {
   static void for_each_field(Self& self, const Visit& visit) {
     visit(self.matrices), visit(self.k), visit(self.entries), visit(self.adds), visit(self.multiplies_pairs);
     visit(self.multiplies_integers), visit(self.scales), visit(self.scale_strides), visit(self.sum_type);
-    visit(self.bias_type), visit(self.panel_type), visit(self.copied_type), visit(self.threads);
+    visit(self.bias_type), visit(self.stored_type), visit(self.panel_type), visit(self.copied_type), visit(self.threads);
     visit(self.is_worth_threads), visit(self.rows), visit(self.vectors), visit(self.columns), visit(self.k_block);
     visit(self.row_block), visit(self.column_block), visit(self.copies_panels), visit(self.panels_first);
     visit(self.copies_rows), visit(self.copies_next), visit(self.are_packed_ahead), visit(self.packed_k), visit(self.packed_n);

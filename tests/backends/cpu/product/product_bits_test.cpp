@@ -178,7 +178,8 @@ TEST_P(ProductBits, AreThoseOfTheChainWherePanelsAreCopiedAhead) {
       c.multiplies_pairs = dtype == DataType::bf16 && machine_.instructions.computes_in_bf16 && k != 301;
       const Data data(c, random_);
       ProductSchedule schedule = cpu::choose_product_schedule(c, machine_, {2});
-      EXPECT_EQ(schedule.copies_next, dtype == DataType::f32 || dtype == DataType::f64) << kernel::print(c);
+      const bool is_as_wide = dtype == DataType::f32 || dtype == DataType::f64 || c.multiplies_pairs;
+      EXPECT_EQ(schedule.copies_next, is_as_wide) << kernel::print(c);
       schedule.copies_next = true;
       for (const int64_t k_block : {7, 40, 301}) {
         schedule.k_block = k_block;
@@ -203,6 +204,19 @@ TEST_P(ProductBits, AreTransposedWhereTheCopiesOfWeightsCostMore) {
   EXPECT_FALSE(is_better(2048, 1024, 1024, true)) << "the weights are not the larger factor";
   EXPECT_FALSE(is_better(8, 4096, 4096, true)) << "few rows have tiles of their own";
   EXPECT_TRUE(is_better(300, 64, 3, false)) << "narrower than a vector";
+}
+
+TEST_P(ProductBits, ByRulesGiveEachThreadAsManyUnits) {
+  const auto units = [&](const Contraction& c) {
+    const ProductSchedule s = cpu::choose_product_schedule(c, machine_, {2});
+    const auto parts = [](int64_t extent, int64_t part) { return (extent + part - 1) / part; };
+    return parts(c.matrices.m, s.row_block) * parts(c.matrices.n, s.column_block);
+  };
+  for (const int64_t m : {64, 96, 128}) {
+    const Contraction c = contraction_of(m, 4096, 4096, DataType::f32, {.weights_along_k = true});
+    EXPECT_EQ(units(kernel::transposed(c)) % 2, 0) << m;
+  }
+  for (const int64_t m : {1, 4, 8}) EXPECT_EQ(units(contraction_of(m, 4096, 4096, DataType::f32, {})), 2) << m;
 }
 
 TEST_P(ProductBits, AreThoseOfTheChainWithLongSums) {

@@ -35,7 +35,7 @@ TEST(ProgramLayout, IsThatOfItsVersion) {
            layout<cpu::ConvolutionProgram>("ConvolutionProgram"), layout<cpu::LineProgram>("LineProgram"),
            layout<cpu::TapProgram>("TapProgram"), "ProductStrides ", sizeof(cpu::ProductStrides), "\nLineStrides ",
            sizeof(cpu::LineStrides), "\nTapStrides ", sizeof(cpu::TapStrides), "\n");
-  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 8
+  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 9
 AxisRowsProgram 2
 TopKProgram 9
 RunningProgram 8
@@ -43,13 +43,13 @@ RecurrenceProgram 7
 GroupedProgram 7
 GroupedSumsProgram 10
 KernelProgram 24
-ProductProgram 55
+ProductProgram 56
 TileProgram 20
 WindowRowsProgram 34
 ConvolutionProgram 22
 LineProgram 33
 TapProgram 25
-ProductStrides 152
+ProductStrides 160
 LineStrides 112
 TapStrides 48
 )") << "a change of the layout needs a new kProgramVersion";

@@ -1,7 +1,6 @@
 #include "backends/cpu/library/products/grouped_products.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "backends/cpu/dispatch/grouped_sums_step.h"
 #include "backends/cpu/library/products/machine_of.h"
 #include "backends/cpu/library/products/product_runner.h"
+#include "backends/cpu/product/tuning.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
 
@@ -20,10 +20,6 @@ namespace {
 
 using kernel::Contraction;
 using kernel::MatrixStack;
-
-// Rows of the parts. Each part reads its weights again, and may copy them.
-constexpr std::array<int64_t, 14> kRowsOfParts{1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512};
-constexpr int64_t kMostTerms = 1024;  // of the sums of a part
 
 MatrixStack matrix_of(const LogicalTensor& tensor, bool transposes = false) {
   const Dims& shape = *tensor.shape;
@@ -81,8 +77,9 @@ std::unique_ptr<const Primitive> rows_in_groups(const kernel::LibraryStep& step,
                          .row_stride = dst.row_stride,
                          .column_stride = dst.column_stride,
                          .part_rows = {}};
-  const int64_t most_rows = std::clamp<int64_t>(src.rows, 1, kRowsOfParts.back());
-  std::ranges::copy_if(kRowsOfParts, std::back_inserter(program.part_rows), [&](int64_t rows) { return rows < most_rows; });
+  const int64_t most_rows = std::clamp<int64_t>(src.rows, 1, product_tuning::kRowsOfParts.back());
+  std::ranges::copy_if(product_tuning::kRowsOfParts, std::back_inserter(program.part_rows),
+                       [&](int64_t rows) { return rows < most_rows; });
   program.part_rows.push_back(most_rows);
   GroupedStep::Parts parts;
   std::string schedule;
@@ -106,7 +103,7 @@ std::unique_ptr<const Primitive> sums_of_groups(const kernel::LibraryStep& step,
                              .row_stride = dst.row_stride,
                              .column_stride = dst.column_stride,
                              // odd: products of bf16 then copy both factors, as they must for any number of terms
-                             .part_terms = std::clamp<int64_t>(src.columns, 1, kMostTerms) | 1};
+                             .part_terms = std::clamp<int64_t>(src.columns, 1, product_tuning::kMostTerms) | 1};
   program.adds_to_dst = program.sums == program.dtype && program.column_stride == 1;
   GroupedSumsStep::Parts parts;
   std::string schedule;

@@ -28,6 +28,14 @@ bool is_worth_threads(const ProductProgram& program, const Machine& machine, int
   return vectors * machine.costs.operation > 2 * machine.costs.wait;
 }
 
+// Whether register tiles round their sums, which are whole, and write them to dst.
+bool stores_results(const ProductProgram& program, const ProductWeights& weights) {
+  const DataType dst = program.matrices.dst.dtype;
+  return (dst == DataType::bf16 || dst == DataType::f16) && program.matrices.dst.column_stride == 1 &&
+         program.k_block >= program.k && !program.adds && !program.multiplies_integers && weights.source == nullptr &&
+         weights.tile == nullptr;
+}
+
 // `has_rows`: from a source.
 ProductProgram program_of(const Contraction& contraction, const Machine& machine, const ProductSchedule& schedule, int threads,
                           const ProductWeights& weights, bool has_rows) {
@@ -56,6 +64,7 @@ ProductProgram program_of(const Contraction& contraction, const Machine& machine
                          .are_packed_ahead = weights.are_packed_ahead,
                          .packed_k = weights.packed_k,
                          .packed_n = weights.packed_n};
+  program.stored_type = stores_results(program, weights) ? contraction.matrices.dst.dtype : sums;
   program.copied_type = weights.are_packed_ahead ? type_of_panels(contraction) : program.panel_type;
   program.is_worth_threads = is_worth_threads(program, machine, schedule.vector_bits);
   if (!contraction.integers) return program;
@@ -223,6 +232,7 @@ CompiledCode ProductRunner::Compiler::tile_of(int64_t rows, int64_t columns, int
                               .vector_bits = schedule_.vector_bits,
                               .rows = static_cast<int>(rows),
                               .vectors = static_cast<int>(columns * schedule_.vectors / program_.columns),
+                              .stored = program_.sum_type == DataType::f32 ? program_.stored_type : DataType::f32,
                               .last_lanes = last_lanes,
                               .multiplies_pairs = contraction_.multiplies_pairs,
                               .bytes_ahead = bytes_ahead(),

@@ -12,7 +12,8 @@ llvm::Value* targets::eight_to_f16(llvm::IRBuilder<>& b, llvm::Value* x) {
 
 static constexpr TargetHooks kHooks{.round_to_f16 = targets::eight_to_f16,
                                     .add_products_of_pairs = targets::add_products_of_pairs,
-                                    .add_products_of_bytes = targets::add_products_of_bytes};
+                                    .add_products_of_bytes = targets::add_products_of_bytes,
+                                    .add_pairs_of_bytes = targets::add_pairs_of_bytes};
 
 // Code is for a level of x86-64, not for a particular processor, so that it is the same on all of them.
 constinit const Target targets::avx2{.name = "avx2",

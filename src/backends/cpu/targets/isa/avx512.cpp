@@ -159,6 +159,7 @@ constexpr TargetHooks kHooks{.scale_by_power = scale_by_power,
                              .pack_bytes = pack_bytes,
                              .add_products_of_pairs = targets::add_products_of_pairs,
                              .add_products_of_bytes = targets::add_products_of_bytes,
+                             .add_pairs_of_bytes = targets::add_pairs_of_bytes,
                              .add_products_of_bf16_pairs = add_products_of_bf16_pairs,
                              .join_lines = join_lines};
 

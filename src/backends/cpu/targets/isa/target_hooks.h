@@ -46,6 +46,10 @@ struct TargetHooks {
   // `are_small`: all codes are less than 128.
   llvm::Value* (*add_products_of_bytes)(llvm::IRBuilder<>& b, const Instructions& instructions, llvm::Value* sum,
                                         llvm::Value* codes, llvm::Value* bytes, bool are_small) = nullptr;
+  // Lanes of 32 bits, as two sums of 16 bits in `sums`, to each of which two products of bytes are added. No sum overflows.
+  // Null also where add_products_of_bytes is as fast.
+  llvm::Value* (*add_pairs_of_bytes)(llvm::IRBuilder<>& b, const Instructions& instructions, llvm::Value* sums,
+                                     llvm::Value* codes, llvm::Value* bytes) = nullptr;
   // Lanes of f32; those of the factors have two bf16. sum + the product of the high halves, then + that of the low ones;
   // numbers below 2^-126 are 0 (kernels/contraction.h).
   llvm::Value* (*add_products_of_bf16_pairs)(llvm::IRBuilder<>& b, llvm::Value* sum, llvm::Value* first,

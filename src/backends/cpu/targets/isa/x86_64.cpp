@@ -73,6 +73,14 @@ llvm::Value* targets::add_products_of_bytes(llvm::IRBuilder<>& b, const Instruct
   return add_products_of_pairs(b, sum, pairs, llvm::ConstantInt::get(sum->getType(), 0x00010001));
 }
 
+llvm::Value* targets::add_pairs_of_bytes(llvm::IRBuilder<>& b, const Instructions& instructions, llvm::Value* sums,
+                                         llvm::Value* codes, llvm::Value* bytes) {
+  const uint64_t bits = sums->getType()->getPrimitiveSizeInBits();
+  if (instructions.multiplies_bytes || (bits != 128 && bits != 256 && bits != 512)) return nullptr;
+  llvm::Value* const pairs = sums_of_byte_pairs(b, codes, bytes);
+  return b.CreateBitCast(b.CreateAdd(b.CreateBitCast(sums, pairs->getType()), pairs), sums->getType());
+}
+
 constinit const Architecture targets::x86_64{.name = "x86-64",
                                              .triple_elsewhere = "x86_64-unknown-linux-gnu",
                                              .plain_cpu = "x86-64",

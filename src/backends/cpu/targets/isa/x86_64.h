@@ -15,4 +15,8 @@ llvm::Value* add_products_of_pairs(llvm::IRBuilder<>& b, llvm::Value* sum, llvm:
 llvm::Value* add_products_of_bytes(llvm::IRBuilder<>& b, const Instructions& instructions, llvm::Value* sum, llvm::Value* codes,
                                    llvm::Value* bytes, bool are_small);
 
+// TargetHooks::add_pairs_of_bytes for the same vectors.
+llvm::Value* add_pairs_of_bytes(llvm::IRBuilder<>& b, const Instructions& instructions, llvm::Value* sums, llvm::Value* codes,
+                                llvm::Value* bytes);
+
 }  // namespace lamina::cpu::targets

@@ -1,0 +1,31 @@
+#include "backends/cpu/dispatch/next_panel.h"
+
+namespace lamina::cpu {
+
+void NextPanel::share(int64_t tiles, int64_t count, int64_t elements, ProductStrides& strides) {
+  strides.copied_rows = rows_of_tile;
+  strides.copied_steps = count / rows_of_tile;
+  strides.copied_row = from_row;
+  strides.copied_from = from;
+  strides.copied_to = to;
+  const int64_t rows = tiles * rows_of_tile;
+  copied += rows;
+  from += rows * elements * from_row;
+  to += rows * to_row;
+}
+
+// As ProductDispatch::run_unit.
+std::optional<PanelPlace> place_after(PanelPlace place, const ProductProgram& program, int64_t first_column, int64_t end_column,
+                                      int64_t end_k) {
+  if (program.copies_rows) {
+    place.column += program.columns;
+    if (place.column >= end_column) place = {place.first_k + program.k_block, first_column};
+  } else {
+    place.first_k += program.k_block;
+    if (place.first_k >= end_k) place = {0, place.column + program.columns};
+  }
+  if (place.first_k >= end_k || place.column >= end_column) return std::nullopt;
+  return place;
+}
+
+}  // namespace lamina::cpu
