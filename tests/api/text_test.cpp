@@ -166,7 +166,7 @@ TEST(Text, ExplanationsThatMakeNoSenseAreRefused) {
               HasSubstr("belong to different graphs"));
   EXPECT_THAT(sentence([&] { explained(partitions, static_cast<lamina_graph_explanation_t>(3)); }), HasSubstr("format is 3"));
   EXPECT_THAT(sentence([&] { explained(partitions, lamina_graph_explanation_json, nullptr, "[]"); }),
-              HasSubstr("is not a report"));
+              HasSubstr("is neither a report"));
   EXPECT_THAT(sentence([&] { explained({}, lamina_graph_explanation_json); }), HasSubstr("null"));
 }
 
