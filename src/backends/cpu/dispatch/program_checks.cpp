@@ -271,10 +271,14 @@ void check(const TapProgram& program, size_t args) {
     if (a + 1 < program.axes.size()) rows *= program.axes[a].rows, lines *= program.axes[a].terms;
   }
   require(rows <= kMostBlocks / lines, "lines of a weight gradient");
-  require(is_in(program.lanes, 1, kMostOfTile) && is_in(program.vectors, 1, kMostOfTile) && is_in(program.rows, 1, rows) &&
-              is_in(program.rows, 1, kMostOfTile) && is_in(program.axes.back().rows, 1, kMostOfTile) &&
-              is_in(program.inner, 0, program.axes.back().terms) && is_in(program.threads, 1, kMostOfTile),
+  require(is_in(program.lanes, 1, kMostOfTile) && is_in(program.vectors, 1, kMostOfTile / program.lanes) &&
+              is_in(program.rows, 1, rows) && is_in(program.rows, 1, kMostOfTile) &&
+              is_in(program.axes.back().rows, 1, kMostOfTile) && is_in(program.inner, 0, program.axes.back().terms) &&
+              is_in(program.threads, 1, kMostOfTile),
           "the tiles of a weight gradient");
+  const kernel::WindowAxis& last = program.axes.back();
+  const int64_t most = std::max({pixels, lines * last.terms, rows * last.rows});  // of what a thread has in scratch memory
+  require(most <= kMostElements / (program.lanes * program.vectors * program.sum_bytes), "the images of a weight gradient");
 }
 
 }  // namespace lamina::cpu

@@ -14,44 +14,24 @@ namespace {
 
 using kernel::WindowAxis;
 
-// A grid of rows of elements in memory, of one channel: extents and strides, in elements.
-struct Grid {
-  std::vector<int64_t> extents, strides;
-};
+using Grid = TapStep::Grid;
 
-// Joins axes that follow each other in memory, so that a copy has as few parts as possible.
-Grid joined(Grid grid) {
-  for (size_t a = grid.extents.size(); a-- > 1;) {
-    if (grid.strides[a - 1] != grid.strides[a] * grid.extents[a]) continue;
-    grid.extents[a - 1] *= grid.extents[a], grid.strides[a - 1] = grid.strides[a];
-    grid.extents.erase(grid.extents.begin() + static_cast<std::ptrdiff_t>(a));
-    grid.strides.erase(grid.strides.begin() + static_cast<std::ptrdiff_t>(a));
+// Adds an axis before the others: to the first one, if that follows it in memory, so that copies have few parts.
+void add_axis(Grid& grid, int64_t extent, int64_t stride) {
+  if (!grid.extents.empty() && stride == grid.strides.front() * grid.extents.front()) {
+    grid.extents.front() *= extent;
+    return;
   }
-  return grid;
+  grid.extents.insert(grid.extents.begin(), extent);
+  grid.strides.insert(grid.strides.begin(), stride);
 }
 
-int64_t count_of(const Grid& grid) {
+// To dense rows of channels, one for each element of the grid. `from_bytes`: of an element.
+void copy_grid(const MatrixCopy& copy, const char* from, const Grid& grid, int64_t channel, int64_t from_bytes, char* to,
+               Steps to_steps, int64_t channels) {
+  const int64_t along = grid.extents.back();
   int64_t count = 1;
   for (const int64_t extent : grid.extents) count *= extent;
-  return count;
-}
-
-Grid image_of(const std::vector<WindowAxis>& axes) {
-  Grid grid;
-  for (const WindowAxis& axis : axes) grid.extents.push_back(axis.pixels), grid.strides.push_back(axis.left);
-  return grid;
-}
-Grid positions_of(const std::vector<WindowAxis>& axes) {
-  Grid grid;
-  for (const WindowAxis& axis : axes) grid.extents.push_back(axis.terms), grid.strides.push_back(axis.right);
-  return grid;
-}
-
-// To dense rows of `row` bytes, one for each element of the grid.
-void copy_grid(const MatrixCopy& copy, const char* from, const Grid& given, int64_t channel, int64_t from_bytes, char* to,
-               Steps to_steps, int64_t channels) {
-  const Grid grid = joined(given);
-  const int64_t along = grid.extents.back(), count = count_of(grid);
   for (int64_t first = 0; first < count; first += along) {
     int64_t rest = first / along, at = 0;
     for (size_t a = grid.extents.size() - 1; a-- > 0; rest /= grid.extents[a]) at += rest % grid.extents[a] * grid.strides[a];
@@ -71,8 +51,11 @@ TapStep::TapStep(TapProgram program, std::vector<TapCode> code, TapCopies copies
   for (size_t a = 0; a + 1 < c_.axes.size(); ++a) rows_ *= c_.axes[a].rows, lines_ *= c_.axes[a].terms;
   const int64_t row_bytes = width() * c_.sum_bytes;
   int64_t pixels = 1;
-  for (size_t a = c_.axes.size(); a-- > 0; pixels *= c_.axes[a].pixels)
+  for (size_t a = c_.axes.size(); a-- > 0; pixels *= c_.axes[a].pixels) {
     pixel_strides_[a] = c_.copies_left ? pixels * row_bytes : c_.axes[a].left * c_.left_bytes;
+    add_axis(image_, c_.axes[a].pixels, c_.axes[a].left);
+    add_axis(places_, c_.axes[a].terms, c_.axes[a].right);
+  }
   const int64_t positions = lines_ * c_.axes.back().terms;
   position_ = c_.copies_right ? row_bytes : c_.axes.back().right * c_.right_bytes;
   line_ = position_ * c_.axes.back().terms;
@@ -130,12 +113,11 @@ void TapStep::add(Image image, int64_t channels, char* sums) const {
 TapStep::Image TapStep::copied(Image given, int64_t channels, const Scratch& own) const {
   const Steps steps{width() * c_.sum_bytes, c_.sum_bytes};
   if (c_.copies_left) {
-    copy_grid(copies_.left, given.left, image_of(c_.axes), c_.channels.left, c_.left_bytes, own.image, steps, channels);
+    copy_grid(copies_.left, given.left, image_, c_.channels.left, c_.left_bytes, own.image, steps, channels);
     given.left = own.image;
   }
   if (c_.copies_right) {
-    copy_grid(copies_.right, given.right, positions_of(c_.axes), c_.channels.right, c_.right_bytes, own.positions, steps,
-              channels);
+    copy_grid(copies_.right, given.right, places_, c_.channels.right, c_.right_bytes, own.positions, steps, channels);
     given.right = own.positions;
   }
   return given;

@@ -40,6 +40,11 @@ class TapStep final : public Primitive {
   void run(std::span<void* const> args, void* scratch, const Executor& executor) const override;
   void write(ProgramWriter& to) const override;
 
+  // The elements of an image, or its positions, of one channel: extents and strides, in elements.
+  struct Grid {
+    std::vector<int64_t> extents, strides;
+  };
+
  private:
   // Memory of a thread: the sums, copies of an image and its positions.
   struct Scratch {
@@ -65,6 +70,7 @@ class TapStep final : public Primitive {
   const std::string name_;
   int64_t rows_ = 1, lines_ = 1;        // of taps, of positions
   std::vector<int64_t> pixel_strides_;  // along each axis, in bytes, as tiles read it
+  Grid image_, places_;                 // that are copied
   std::vector<int64_t> pixels_;         // TapTileFunction's, of all tiles of rows
   int64_t line_ = 0, position_ = 0;     // distances of positions, in bytes, as tiles read them
   size_t sums_bytes_ = 0, image_bytes_ = 0, positions_bytes_ = 0, thread_bytes_ = 0;

@@ -329,6 +329,10 @@ std::string describe(const ProductSchedule& schedule) { return schedule_text::de
 
 int64_t lanes_of(const Machine& machine, DataType dtype) { return vector_bits(machine) / bits_of(dtype); }
 
+bool is_worth_threads(double multiply_adds, const Machine& machine) {
+  return multiply_adds * machine.costs.operation > 2 * machine.costs.wait;
+}
+
 bool multiplies_pairs(DataType src, DataType weights, const Machine& machine) {
   return src == DataType::bf16 && weights == DataType::bf16 && machine.instructions.computes_in_bf16;
 }

@@ -38,6 +38,9 @@ std::string describe(const ProductSchedule& schedule);
 // Elements of this type in a vector.
 int64_t lanes_of(const Machine& machine, DataType dtype);
 
+// Whether two threads are faster than one, for this number of multiply-adds of vectors.
+bool is_worth_threads(double multiply_adds, const Machine& machine);
+
 int64_t panel_columns(const kernel::Contraction& contraction, const ProductSchedule& schedule);
 
 // The input of the functions that compute a field's candidates.

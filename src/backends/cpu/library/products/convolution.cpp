@@ -66,9 +66,7 @@ std::vector<Run> terms_of(const WindowedContraction& c) {
   return dims;
 }
 
-bool has_type_of_sums(const WindowedContraction& c) {
-  return c.left.dtype == (c.sum_type() == kernel::Type::f64 ? DataType::f64 : DataType::f32);
-}
+bool has_type_of_sums(const WindowedContraction& c) { return c.left.dtype == kernel::data_type_of(c.sum_type()); }
 
 // Windows of one tap inside of the image, or as large as it: a row is in memory.
 bool has_whole_rows(const WindowedContraction& c) {
@@ -175,13 +173,9 @@ Form form_of(const WindowedContraction& c, const Machine& machine) {
 
 constexpr size_t kMostAxesOfOneDnn = 3;
 
-DataType type_of_sums(const WindowedContraction& c) {
-  return c.sum_type() == kernel::Type::f64 ? DataType::f64 : DataType::f32;
-}
-
 MatrixCopy copy_of(const WindowedContraction& c, const Machine& machine, int vector_bits) {
   if (c.integers) return copy_of_integers(c.left.dtype, c.integers->src_zero_point, machine, vector_bits);
-  return matrix_copy(c.left.dtype, type_of_sums(c), machine, vector_bits);
+  return matrix_copy(c.left.dtype, kernel::data_type_of(c.sum_type()), machine, vector_bits);
 }
 
 // Whether a line without pads is contiguous in memory.
@@ -198,14 +192,14 @@ bool finds_lines(const WindowedContraction& c, const ColumnGroups& groups) {
 
 // The entries of k for which pointers to the rows suffice; 0: rows are copied, because they are converted or these are few.
 int64_t part_of(const WindowedContraction& c, const ColumnGroups& groups) {
-  if (bytes_of(c.left.dtype, 1) != bytes_of(type_of_sums(c), 1)) return 0;
+  if (bytes_of(c.left.dtype, 1) != bytes_of(kernel::data_type_of(c.sum_type()), 1)) return 0;
   if (finds_lines(c, groups)) return c.axes.back().terms * c.inner_terms.extent;
   return groups.columns == 0 && c.inner_terms.extent < product_tuning::kLeastPart ? 0 : c.inner_terms.extent;
 }
 
 std::unique_ptr<const WindowRows> rows_of(const WindowedContraction& c, const ColumnGroups& groups, int64_t rows,
                                           const Machine& machine, int vector_bits) {
-  const int64_t row_bytes = c.integers ? int64_t{sizeof(int16_t)} : bytes_of(type_of_sums(c), 1);
+  const int64_t row_bytes = c.integers ? int64_t{sizeof(int16_t)} : bytes_of(kernel::data_type_of(c.sum_type()), 1);
   return std::make_unique<const WindowRows>(
       WindowRowsProgram{.groups = c.groups,
                         .outer_rows = c.outer_rows,

@@ -102,7 +102,7 @@ class Compiler {
     if (shape.loads_pixels_once) pixel_terms_ = static_cast<int>(terms_of_pixel(c.axes.back()));
     for (size_t a = 0; a + 1 < c.axes.size(); ++a) lines_ *= c.axes[a].rows;
     cut_lines(shape.pixels);
-    share(is_worth_threads() ? threads : 1);
+    share(is_worth_threads(multiply_adds(), machine) ? threads : 1);
   }
 
   LineProgram program(bool is_matrix, bool are_packed_ahead) const {
@@ -158,9 +158,8 @@ class Compiler {
     for (const Axis& axis : c_.axes) terms *= axis.terms;
     return terms;
   }
-  bool is_worth_threads() const {
-    const auto vectors = static_cast<double>(lines_ * c_.axes.back().rows * parts(c_.columns.extent, lanes_) * terms());
-    return vectors * machine_.costs.operation > 2 * machine_.costs.wait;
+  double multiply_adds() const {
+    return static_cast<double>(lines_ * c_.axes.back().rows * parts(c_.columns.extent, lanes_) * terms());
   }
 
   // Tiles of almost equal width: the first ones have a pixel more.

@@ -20,12 +20,10 @@ DataType type_of_panels(const Contraction& contraction) {
   return contraction.multiplies_pairs ? DataType::f32 : contraction.matrices.weights.dtype;
 }
 
-bool is_worth_threads(const ProductProgram& program, const Machine& machine, int vector_bits) {
+double multiply_adds(const ProductProgram& program, int vector_bits) {
   const kernel::MatmulStack& of = program.matrices;
   const double sums = static_cast<double>(of.products()) * static_cast<double>(of.m) * static_cast<double>(of.n);
-  const double vectors =
-      sums * static_cast<double>(program.k) * static_cast<double>(8 * bytes_of(program.sum_type, 1)) / vector_bits;
-  return vectors * machine.costs.operation > 2 * machine.costs.wait;
+  return sums * static_cast<double>(program.k) * static_cast<double>(8 * bytes_of(program.sum_type, 1)) / vector_bits;
 }
 
 // Whether register tiles round their sums, which are whole, and write them to dst.
@@ -66,7 +64,7 @@ ProductProgram program_of(const Contraction& contraction, const Machine& machine
                          .packed_n = weights.packed_n};
   program.stored_type = stores_results(program, weights) ? contraction.matrices.dst.dtype : sums;
   program.copied_type = weights.are_packed_ahead ? type_of_panels(contraction) : program.panel_type;
-  program.is_worth_threads = is_worth_threads(program, machine, schedule.vector_bits);
+  program.is_worth_threads = is_worth_threads(multiply_adds(program, schedule.vector_bits), machine);
   if (!contraction.integers) return program;
   program.scales = contraction.integers->scales;
   program.scale_strides = contraction.integers->scale_strides;

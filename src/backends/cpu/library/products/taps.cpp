@@ -61,11 +61,11 @@ class Compiler {
       : c_(c),
         machine_(machine),
         axis_(c.axes.back()),
-        sums_(c.sum_type() == kernel::Type::f64 ? DataType::f64 : DataType::f32),
+        sums_(kernel::data_type_of(c.sum_type())),
         lanes_(lanes_of(machine, sums_)),
         inner_(inner_of(axis_)) {
     for (size_t a = 0; a + 1 < c.axes.size(); ++a) rows_ *= c.axes[a].rows;
-    threads_ = is_worth_threads() ? threads : 1;
+    threads_ = is_worth_threads(multiply_adds(), machine) ? threads : 1;
     lanes_ = lanes_for(c.groups.extent, lanes_, threads_);
     shape_ = best_shape();
   }
@@ -86,11 +86,9 @@ class Compiler {
   int vector_bits() const { return static_cast<int>(lanes_ * bits_of(sums_)); }
   int64_t width() const { return shape_->vectors * lanes_; }
 
-  // Vectors of multiply-adds.
-  double work() const {
+  double multiply_adds() const {
     return static_cast<double>(c_.term_count()) * static_cast<double>(rows_ * axis_.rows * parts(c_.groups.extent, lanes_));
   }
-  bool is_worth_threads() const { return work() * machine_.costs.operation > 2 * machine_.costs.wait; }
 
   // A vector that is shorter than a register gives each thread some of few channels.
   static int64_t lanes_for(int64_t channels, int64_t lanes, int threads) {
@@ -142,24 +140,23 @@ class Compiler {
   }
 
   TapProgram program() const {
-    TapProgram program{.left = c_.left.port,
-                       .right = c_.right.port,
-                       .dst = c_.dst.port,
-                       .images = c_.outer_terms,
-                       .channels = c_.groups,
-                       .axes = c_.axes,
-                       .left_bytes = bytes_of(c_.left.dtype, 1),
-                       .right_bytes = bytes_of(c_.right.dtype, 1),
-                       .dst_bytes = bytes_of(c_.dst.dtype, 1),
-                       .sum_bytes = bytes_of(sums_, 1),
-                       .copies_left = c_.groups.left != 1 || c_.left.dtype != sums_,
-                       .copies_right = c_.groups.right != 1 || c_.right.dtype != sums_ || !has_successive_lines(c_),
-                       .lanes = lanes_,
-                       .vectors = shape_->vectors,
-                       .rows = shape_->rows,
-                       .inner = inner_.count,
-                       .threads = threads_};
-    return program;
+    return {.left = c_.left.port,
+            .right = c_.right.port,
+            .dst = c_.dst.port,
+            .images = c_.outer_terms,
+            .channels = c_.groups,
+            .axes = c_.axes,
+            .left_bytes = bytes_of(c_.left.dtype, 1),
+            .right_bytes = bytes_of(c_.right.dtype, 1),
+            .dst_bytes = bytes_of(c_.dst.dtype, 1),
+            .sum_bytes = bytes_of(sums_, 1),
+            .copies_left = c_.groups.left != 1 || c_.left.dtype != sums_,
+            .copies_right = c_.groups.right != 1 || c_.right.dtype != sums_ || !has_successive_lines(c_),
+            .lanes = lanes_,
+            .vectors = shape_->vectors,
+            .rows = shape_->rows,
+            .inner = inner_.count,
+            .threads = threads_};
   }
 
   const WindowedContraction& c_;
