@@ -323,7 +323,7 @@ TEST(ConvolutionStep, ManyChannelsGoAlongLines) {
 
 // oneDNN has fast code for them in f32 only.
 TEST(ConvolutionStep, SixteenBitImagesOfChannelsAloneWithStridesAreComputedInF32) {
-  for (const OpKind kind : {OpKind::ConvolutionBackwardData, OpKind::ConvTranspose, OpKind::ConvTransposeBackwardWeights}) {
+  for (const OpKind kind : {OpKind::ConvolutionBackwardData, OpKind::ConvTranspose}) {
     for (const bool channels_last : {true, false}) {
       for (const DataType dtype : {bf16, f16}) {
         SCOPED_TRACE(join(name_of(kind), channels_last ? " NXC, " : " NCX, ", name_of(dtype)));
@@ -331,8 +331,11 @@ TEST(ConvolutionStep, SixteenBitImagesOfChannelsAloneWithStridesAreComputedInF32
                                 .src_channels = 40,
                                 .dst_channels = 40,
                                 .groups = 40,
-                                .space = {20, 21},
+                                .space = {20, 20},
+                                .kernel = {3, 3},
                                 .strides = {2, 2},
+                                .pads_begin = {1, 1},
+                                .pads_end = {1, 1},
                                 .channels_last = channels_last,
                                 .dtype = dtype};
         const LibraryRun run = expect_library_matches_reference(graph_of(c), kLongSums);
