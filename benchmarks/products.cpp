@@ -20,6 +20,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <random>
 #include <string>
 #include <string_view>
@@ -103,7 +104,16 @@ lamina::kernel::Contraction contraction_of(const Shape& shape, DataType dtype) {
   return contraction;
 }
 
-using Bytes = std::vector<char>;
+// Aligned to lines of caches, as front ends have their tensors.
+template <typename T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kLine{64};
+  T* allocate(size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kLine)); }
+  void deallocate(T* pointer, size_t) { ::operator delete(pointer, kLine); }
+  bool operator==(const LineAllocator&) const { return true; }
+};
+using Bytes = std::vector<char, LineAllocator<char>>;
 
 Bytes random_numbers(DataType dtype, long count) {
   std::mt19937 random(1);

@@ -14,6 +14,8 @@ namespace {
 
 using Values = ProductFunction::Values;
 
+constexpr int64_t kLine = 64;  // bytes
+
 class TileAlongKEmitter {
  public:
   TileAlongKEmitter(llvm::Module& module, const std::string& symbol, const ProductTile& tile, const Instructions& target)
@@ -21,7 +23,9 @@ class TileAlongKEmitter {
         f_(module, symbol, target, tile.vector_bits, tile.type, lane_bits_of(tile.type), tile.rows, 1),
         entry_bytes_(bytes_of(tile.weights, 1)),
         entries_(f_.vector_bytes() / entry_bytes_),
-        entries_of_word_(entries_ / f_.lanes) {}
+        entries_of_word_(entries_ / f_.lanes),
+        block_bytes_(f_.lanes * f_.vector_bytes()),
+        blocks_of_column_(std::max<int64_t>(tile.bytes_ahead / block_bytes_, 1)) {}
 
   void emit() {
     src_k_ = f_.stride(1), column_ = f_.stride(2);
@@ -38,29 +42,64 @@ class TileAlongKEmitter {
   }
 
  private:
-  // The state: sums, the pointer to src, and that to the first column of weights. The last blocks prefetch the beginning of the
-  // next columns.
+  // The state: sums, the pointer to src, and that to the first column of weights.
   Values blocks(Values state) {
-    llvm::Value *const all = f_.b.CreateUDiv(f_.arg(4), f_.i64(entries_)), *const none = f_.i64(0);
+    llvm::Value* const all = f_.b.CreateUDiv(f_.arg(4), f_.i64(entries_));
     if (tile_.bytes_ahead == 0)
-      return f_.repeat(all, std::move(state), [&](const Values& before) { return block(before, nullptr); });
-    const int64_t ahead = std::max<int64_t>(tile_.bytes_ahead / f_.vector_bytes(), 1);
-    llvm::Value* const last = f_.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, all, f_.i64(ahead));
-    llvm::Value* const here = f_.i64(ahead * f_.vector_bytes());
-    state = f_.repeat(f_.b.CreateSub(all, last), std::move(state), [&](const Values& before) { return block(before, here); });
-    llvm::Value* const row_bytes = f_.b.CreateMul(f_.arg(4), f_.i64(entry_bytes_));
-    llvm::Value* next = f_.b.CreateSub(f_.b.CreateMul(column_, f_.i64(f_.lanes)), row_bytes);
-    next = f_.b.CreateAdd(next, f_.b.CreateSelect(f_.b.CreateICmpSGT(row_bytes, here), here, none));
-    return f_.repeat(last, std::move(state), [&](const Values& before) { return block(before, next); });
+      return f_.repeat(all, std::move(state), [&](const Values& before) { return block(before, {}); });
+    llvm::Value* const of_group = f_.i64(blocks_of_column_ * f_.lanes);
+    llvm::Value *const count = f_.b.CreateUDiv(all, of_group), *const rest = f_.b.CreateURem(all, of_group);
+    llvm::Value* const bytes = f_.b.CreateMul(count, f_.i64(blocks_of_column_ * block_bytes_));
+    llvm::Value* const to_columns = f_.b.CreateSub(f_.b.CreateMul(column_, f_.i64(f_.lanes)), bytes);
+    state = groups(count, f_.b.CreateICmpSGT(rest, f_.i64(0)), to_columns, std::move(state));
+    // Each prefetches its line of the next columns, from their beginning.
+    return f_.repeat(rest, std::move(state), [&](const Values& before) {
+      Values lines;
+      llvm::Value* line = f_.at(before[f_.sums() + 1], to_columns);
+      for (int lane = 0; lane < f_.lanes; ++lane, line = f_.at(line, column_)) lines.push_back(line);
+      return block(before, lines);
+    });
   }
 
-  // `ahead`: in bytes, from where it is to what it prefetches; null: nothing.
-  Values block(const Values& before, llvm::Value* ahead) {
+  // A group is `bytes_ahead` of each column. While it is used, the next one is prefetched, column by column: what follows along
+  // k, or the next columns, which begin `to_columns` behind the last group.
+  Values groups(llvm::Value* count, llvm::Value* has_rest, llvm::Value* to_columns, Values state) {
+    llvm::Value* const along_k = f_.i64(blocks_of_column_ * block_bytes_);
+    llvm::Value* const after_last = f_.b.CreateSelect(has_rest, along_k, f_.b.CreateAdd(to_columns, along_k));
+    state.push_back(count);
+    state = f_.repeat(count, std::move(state), [&](const Values& before) {
+      llvm::Value* const left = before.back();
+      llvm::Value* const next = f_.b.CreateSelect(f_.b.CreateICmpSGT(left, f_.i64(1)), along_k, after_last);
+      Values after(before.begin(), before.end() - 1);
+      after.push_back(f_.at(after.back(), next));
+      after = f_.repeat(f_.i64(f_.lanes), std::move(after), [&](const Values& column) {
+        Values done = f_.repeat(f_.i64(blocks_of_column_), column, [&](const Values& part) { return block_of_group(part); });
+        done.back() = f_.at(column.back(), column_);
+        return done;
+      });
+      after.back() = f_.b.CreateSub(left, f_.i64(1));
+      return after;
+    });
+    state.pop_back();
+    return state;
+  }
+
+  // The last value is the pointer to what it prefetches: as many bytes as it reads.
+  Values block_of_group(const Values& before) {
+    Values lines;
+    for (int64_t byte = 0; byte < block_bytes_; byte += kLine) lines.push_back(f_.at(before.back(), f_.i64(byte)));
+    Values after = block(Values(before.begin(), before.end() - 1), lines);
+    after.push_back(f_.at(before.back(), f_.i64(block_bytes_)));
+    return after;
+  }
+
+  // Prefetches `lines`, at most one for each column.
+  Values block(const Values& before, const Values& lines) {
     Values state = before, words;
     llvm::Value *&src = state[f_.sums()], *&weights = state[f_.sums() + 1], *column = weights;
     for (int lane = 0; lane < f_.lanes; ++lane) {
       words.push_back(f_.load(f_.vector, column));
-      if (ahead != nullptr) f_.prefetch(f_.at(column, ahead));
+      if (static_cast<size_t>(lane) < lines.size()) f_.prefetch(lines[static_cast<size_t>(lane)]);
       column = f_.at(column, column_);
     }
     fence(f_.b, words);
@@ -119,6 +158,7 @@ class TileAlongKEmitter {
   const ProductTile tile_;
   TileFunction f_;
   const int64_t entry_bytes_, entries_, entries_of_word_;  // of weights; the second: of a column in a block
+  const int64_t block_bytes_, blocks_of_column_;           // the second: which prefetch a column of the next group
   Values src_rows_;                                        // bytes from the first row
   llvm::Value *src_k_ = nullptr, *column_ = nullptr;
 };

@@ -28,8 +28,9 @@ struct ProductTile {
   DataType stored = DataType::f32;  // of dst if `type` is f32: as the sums, or narrower
   int last_lanes = 0;               // dst and the bias have only these first columns of the last vector; 0: all
   bool multiplies_pairs = false;    // of bf16
-  int64_t bytes_ahead = 0;          // prefetches this far behind the weights that it reads; 0: not
-  bool prefetches_next = false;     // weights of the next panel (ProductStrides)
+  // Prefetches this far behind the weights that it reads; along k, the next group of as many bytes of each column. 0: not.
+  int64_t bytes_ahead = 0;
+  bool prefetches_next = false;  // weights of the next panel (ProductStrides)
   // Copies rows of the next panel from a matrix of `copied` elements (ProductStrides).
   bool copies_next = false;
   DataType copied = DataType::f32;

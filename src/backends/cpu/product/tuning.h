@@ -25,6 +25,10 @@ inline constexpr int64_t kShareOfSecondCache = 4;
 // Bytes of each column that are prefetched ahead of the copy of a panel, if the weights are contiguous along k.
 inline constexpr int64_t kBytesAlongK = 512;
 
+// Of the first-level cache, for a group of entries of k of the columns that a tile transposes: it has space for this group, for
+// the next one, which is prefetched, and for src.
+inline constexpr int64_t kShareOfGroup = 3;
+
 // Bytes of a packed panel that are prefetched ahead of the register tile.
 inline constexpr int64_t kBytesOfPanelAhead = 2048;
 

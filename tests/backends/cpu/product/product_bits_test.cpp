@@ -225,6 +225,15 @@ TEST_P(ProductBits, AreThoseOfTheChainWithLongSums) {
   expect_chain(contraction_of(1, 2053, 131, DataType::f32, {}), 8);
 }
 
+// A tile that transposes weights prefetches groups of entries of k: several whole ones, one and a rest, and less than one.
+TEST_P(ProductBits, AreThoseOfTheChainWithGroupsAlongK) {
+  for (const DataType dtype : {DataType::f32, DataType::f64, DataType::bf16, DataType::f16}) {
+    for (const int64_t k : {4096, 1100, 530, 62}) {
+      for (const int64_t m : {1, 3}) expect_chain(contraction_of(m, k, 70, dtype, {.weights_along_k = true, .gap = m - 1}), 2);
+    }
+  }
+}
+
 TEST_P(ProductBits, IncludeABiasOfAnyShape) {
   for (const auto& [row, column] : std::vector<std::pair<int64_t, int64_t>>{{0, 0}, {0, 1}, {1, 0}, {40, 1}, {1, 20}, {0, 2}}) {
     for (const int64_t n : {32, 37}) {

@@ -1,6 +1,7 @@
 #include "backends/cpu/library/products/product_runner.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "backends/cpu/product/tuning.h"
 #include "interface/status.h"
@@ -166,6 +167,7 @@ class ProductRunner::Compiler {
   bool finds_rows() const { return rows_ != nullptr && !schedule_.copies_rows; }
   ColumnGroups groups() const { return rows_ == nullptr ? ColumnGroups{} : rows_->groups(); }
   int64_t bytes_ahead() const;
+  int64_t bytes_of_group() const;
 
   const Contraction& contraction_;
   const kernel::MatmulStack& stack_;
@@ -250,7 +252,13 @@ int64_t ProductRunner::Compiler::bytes_ahead() const {
   if (weights_.are_packed_ahead) return program_.copied_type == program_.panel_type ? product_tuning::kBytesOfPanelAhead : 0;
   if (!reads_in_place()) return 0;
   const int64_t row_of_panel = program_.columns * bytes_of(stack_.weights.dtype, 1);
-  return transposes() ? product_tuning::kBytesAlongK : std::max(row_of_panel, product_tuning::kBytesAlongColumns);
+  return transposes() ? bytes_of_group() : std::max(row_of_panel, product_tuning::kBytesAlongColumns);
+}
+
+// Of each column, for tiles that transpose weights.
+int64_t ProductRunner::Compiler::bytes_of_group() const {
+  const int64_t most = machine_.caches.first / (product_tuning::kShareOfGroup * program_.columns);
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(most, schedule_.vector_bits / 8))));
 }
 
 ProductRunner::ProductRunner(const Compiler& compiler, const ProductSchedule& schedule, const ProductWeights& weights,
