@@ -150,9 +150,16 @@ ValueList Emission::row_position(llvm::Value* row) {
   return position;
 }
 
+// No store of the function changes the call, so that loops of rows load it once.
+llvm::Value* Emission::call_word(size_t i, llvm::Type* type) {
+  llvm::LoadInst* const word = b.CreateLoad(type, b.CreateConstGEP1_64(b.getInt64Ty(), call, i));
+  word->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context, {}));
+  return word;
+}
+
 llvm::Value* Emission::row_pointer(int arg, const ValueList& position) {
   const auto outer = static_cast<size_t>(kernel.outer_rank), a = static_cast<size_t>(arg);
-  llvm::Value* pointer = b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getInt64Ty(), call, a));
+  llvm::Value* pointer = call_word(a, b.getPtrTy());
   if (bits_of(kernel.args[a].dtype) < 8) pointer = nibble_address(b, pointer);
   for (size_t d = 0; d < outer; ++d) {
     if (kernel.args[a].strides[d] == 0) continue;

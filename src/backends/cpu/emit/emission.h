@@ -39,7 +39,8 @@ class Emission {
   llvm::Value *const call, *const row_begin, *const row_end, *const inner_begin, *const inner_end;
   llvm::Value* column_sums;
   llvm::Value* rows_ahead = nullptr;  // under the split schedule: the distance to the rows that come next
-  llvm::Value* call_word(size_t i) { return b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), call, i)); }
+  llvm::Value* call_word(size_t i) { return call_word(i, b.getInt64Ty()); }
+  llvm::Value* call_word(size_t i, llvm::Type* type);
 
   bool across_rows() const { return schedule.transposed; }
   size_t inner_rank() const { return kernel.extents.size() - static_cast<size_t>(kernel.outer_rank); }
