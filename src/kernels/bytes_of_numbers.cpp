@@ -47,18 +47,22 @@ bool may_clear_nan(const Kernel& kernel, NodeIndex index) {
   return true;
 }
 
-bool is_number(const Kernel& kernel, NodeIndex index) {
+NumberRange range_of(const Kernel& kernel, NodeIndex index) {
   const Node& n = node_of(kernel, index);
   const auto operand = [&](size_t k) -> const Node& { return node_of(kernel, n.operands[k]); };
-  if (is_map(n, MapOp::multiply)) return is_number(kernel, n.operands[0]) && is_finite_factor(operand(1));
+  const auto times = [&](const Node& factor) {
+    const NumberRange range = range_of(kernel, n.operands[0]);
+    return range == NumberRange::nonnegative && factor.value < 0 ? NumberRange::numbers : range;
+  };
+  if (is_map(n, MapOp::multiply)) return is_finite_factor(operand(1)) ? times(operand(1)) : NumberRange::any;
   if (is_map(n, MapOp::fma)) {  // x * high + x * low, where both are infinite with one sign
     const Node &high = operand(1), &product = operand(2);
-    if (!is_map(product, MapOp::multiply) || product.operands[0] != n.operands[0]) return false;
+    if (!is_map(product, MapOp::multiply) || product.operands[0] != n.operands[0]) return NumberRange::any;
     const Node& low = node_of(kernel, product.operands[1]);
-    return is_number(kernel, n.operands[0]) && is_finite_factor(high) && is_finite_factor(low) &&
-           std::signbit(high.value) == std::signbit(low.value);
+    const bool has_one_sign = is_finite_factor(high) && is_finite_factor(low) && (high.value < 0) == (low.value < 0);
+    return has_one_sign ? times(high) : NumberRange::any;
   }
-  return may_clear_nan(kernel, index);
+  return may_clear_nan(kernel, index) ? NumberRange::nonnegative : NumberRange::any;
 }
 
 }  // namespace lamina::kernel

@@ -9,7 +9,10 @@ namespace lamina::kernel {
 // the value is only multiplied before it becomes an integer: ReLU before a quantisation without a zero point.
 bool may_clear_nan(const Kernel& kernel, NodeIndex index);
 
-// Whether the value is never NaN, if those for which may_clear_nan holds are not.
-bool is_number(const Kernel& kernel, NodeIndex index);
+// What is known of a value: it is never NaN; it also is at least 0.
+enum class NumberRange { any, numbers, nonnegative };
+
+// Of the value, if those for which may_clear_nan holds are never NaN.
+NumberRange range_of(const Kernel& kernel, NodeIndex index);
 
 }  // namespace lamina::kernel

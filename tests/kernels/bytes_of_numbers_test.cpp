@@ -49,16 +49,18 @@ TEST(ReluMayClearNan, IsMeantOfAMaximumWithZero) {
     EXPECT_EQ(may_clear_nan(kernel, static_cast<NodeIndex>(i)), static_cast<NodeIndex>(i) == relu_of(kernel));
 }
 
-TEST(IsNumber, AQuotientOfAClearedReluByTwoPartsOfTheInverse) {
+TEST(RangeOf, AQuotientOfAClearedReluByTwoPartsOfTheInverse) {
   const auto quotient = [](double high, double low) {
     return relu_then([=](Value x) { return fma(x, x.builder->constant(high, Type::f32), x * low); });
   };
-  const auto is_stored_number = [](const Kernel& kernel) { return is_number(kernel, stored_by(kernel)); };
-  EXPECT_TRUE(is_stored_number(quotient(0.5, 1e-9)));
-  EXPECT_TRUE(is_stored_number(quotient(-0.5, -1e-9)));
-  EXPECT_FALSE(is_stored_number(quotient(0.5, -1e-9)));  // infinity minus infinity
-  EXPECT_FALSE(is_stored_number(quotient(0.5, 0)));      // 0 times infinity
-  EXPECT_FALSE(is_stored_number(relu_then([](Value x) { return x + 3.0; })));
+  const auto stored_range = [](const Kernel& kernel) { return range_of(kernel, stored_by(kernel)); };
+  EXPECT_EQ(stored_range(quotient(0.5, 1e-9)), NumberRange::nonnegative);
+  EXPECT_EQ(stored_range(quotient(-0.5, -1e-9)), NumberRange::numbers);
+  EXPECT_EQ(stored_range(quotient(0.5, -1e-9)), NumberRange::any);  // infinity minus infinity
+  EXPECT_EQ(stored_range(quotient(0.5, 0)), NumberRange::any);      // 0 times infinity
+  EXPECT_EQ(stored_range(relu_then([](Value x) { return x * -2.0 * -2.0; })), NumberRange::numbers);
+  EXPECT_EQ(stored_range(relu_then([](Value x) { return x * 2.0; })), NumberRange::nonnegative);
+  EXPECT_EQ(stored_range(relu_then([](Value x) { return x + 3.0; })), NumberRange::any);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "backends/cpu/schedule/tuning.h"
-#include "kernels/bytes_of_numbers.h"
 
 namespace lamina::cpu {
 
@@ -150,7 +149,7 @@ void Body::collect_block(const AtChunk& chunk, const Root& root, PerRow& waiting
 }
 
 void Body::store(const AtChunk& chunk, const Node& n, PerRow& waiting, size_t first, const PerRow& operands) const {
-  const Store to{n.arg, n.type, non_temporal(n.arg), kernel::is_number(kernel_, n.operands[0])};
+  const Store to{n.arg, n.type, non_temporal(n.arg), kernel::range_of(kernel_, n.operands[0])};
   const bool realigned = schedule_.realigns && to.non_temporal;
   if (!realigned && !p_.memory.stores_whole_chunks(n, chunk.lanes)) return store_vectors(chunk, to, first, operands);
   for (size_t v = 0; v < operands[0].size(); ++v) {

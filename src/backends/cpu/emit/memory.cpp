@@ -76,13 +76,13 @@ llvm::Value* Memory::load_entry(llvm::Value* pointer, int arg, const Entry& entr
   const auto address_of = [&](llvm::Value* number) {
     return b_.CreateMul(number, e_.widen(i64(bytes_of(dtype, entry_stride)), lanes_of(number)));
   };
+  const auto other = [&](llvm::Type* type) -> llvm::Value* {
+    return type->isFPOrFPVectorTy() ? llvm::ConstantFP::get(type, entry.otherwise)
+                                    : llvm::ConstantInt::getSigned(type, static_cast<int64_t>(entry.otherwise));
+  };
   const auto or_other = [&](llvm::Value* loaded) {
     if (entry.exists == nullptr) return loaded;
-    llvm::Type* const type = loaded->getType();
-    llvm::Value* const otherwise = type->isFPOrFPVectorTy()
-                                       ? llvm::ConstantFP::get(type, entry.otherwise)
-                                       : llvm::ConstantInt::getSigned(type, static_cast<int64_t>(entry.otherwise));
-    return b_.CreateSelect(e_.widen(entry.exists, lanes_of(loaded)), loaded, otherwise);
+    return b_.CreateSelect(e_.widen(entry.exists, lanes_of(loaded)), loaded, other(loaded->getType()));
   };
   if (lanes_of(entry.number) == 1) {  // the first entry can always be read
     llvm::Value* const number = entry.exists == nullptr || lanes_of(entry.exists) > 1
@@ -100,7 +100,12 @@ llvm::Value* Memory::load_entry(llvm::Value* pointer, int arg, const Entry& entr
   llvm::Value* const first = stride == 0 ? pointer : b_.CreateGEP(scalar, pointer, b_.CreateMul(lanes.offset, i64(stride)));
   if (entry.of_first != nullptr && !e_.across_rows()) {
     llvm::Value* const begin = b_.CreateGEP(b_.getInt8Ty(), first, address_of(entry.of_first));
-    return or_other_than_zero(load_regular(begin, dtype, entry.step * entry_stride + stride, mask, lanes.width));
+    const int64_t step = entry.step * entry_stride + stride;
+    // Ahead of the branch: taps with the same mask compute these once.
+    const TwoMasks masks = step == 2 && mask != nullptr ? masks_of_every_second(mask, lanes.width) : TwoMasks{};
+    const auto load = [&] { return or_other_than_zero(load_regular(begin, dtype, step, mask, masks, lanes.width)); };
+    if (entry.in_row == nullptr) return load();
+    return e_.choose(entry.in_row, load, [&] { return other(e_.type(kernel::compute_type(dtype), lanes.width)); });
   }
   // Instructions that load single lanes add vectors of positions to one address.
   const bool is_one_address = stride == 0 && !e_.across_rows();
@@ -112,7 +117,8 @@ llvm::Value* Memory::load_entry(llvm::Value* pointer, int arg, const Entry& entr
 }
 
 // Lanes that are `step` elements apart. Where lanes are masked, their addresses may be outside of the memory.
-llvm::Value* Memory::load_regular(llvm::Value* first, DataType dtype, int64_t step, llvm::Value* mask, int width) {
+llvm::Value* Memory::load_regular(llvm::Value* first, DataType dtype, int64_t step, llvm::Value* mask, const TwoMasks& masks,
+                                  int width) {
   llvm::Type* const type = with_lanes(storage_type(e_.context, dtype), width);
   const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
   const auto gathered = [&] {
@@ -123,32 +129,37 @@ llvm::Value* Memory::load_regular(llvm::Value* first, DataType dtype, int64_t st
   if (step == 1 && mask == nullptr) return to_compute(dtype, b_.CreateAlignedLoad(type, first, align));
   if (step == 1) return to_compute(dtype, b_.CreateMaskedLoad(type, first, align, mask, llvm::Constant::getNullValue(type)));
   if (step != 2) return gathered();
-  if (mask == nullptr) return load_every_second(first, dtype, nullptr, width);
+  if (mask == nullptr || e_.target->keeps_masks_in_bits) return load_every_second(first, dtype, masks, width);
   return e_.choose(
-      b_.CreateAndReduce(mask), [&] { return load_every_second(first, dtype, nullptr, width); },
-      [&] { return load_every_second(first, dtype, mask, width); });
+      b_.CreateAndReduce(mask), [&] { return load_every_second(first, dtype, {}, width); },
+      [&] { return load_every_second(first, dtype, masks, width); });
 }
 
-// From two vectors, the second of which ends with the last lane. `mask` may be null.
-llvm::Value* Memory::load_every_second(llvm::Value* first, DataType dtype, llvm::Value* mask, int width) {
+Memory::TwoMasks Memory::masks_of_every_second(llvm::Value* mask, int width) {
+  llvm::Value* const no = llvm::Constant::getNullValue(mask->getType());
+  TwoMasks masks;
+  for (int half = 0; half < 2; ++half) {
+    std::vector<int> live;  // the lane of the mask for each element, or one of `no`
+    for (int i = half * (width - 1); i < half * (width - 1) + width; ++i) live.push_back(i % 2 == 0 ? i / 2 : width);
+    masks[static_cast<size_t>(half)] = b_.CreateShuffleVector(mask, no, live);
+  }
+  return masks;
+}
+
+// From two vectors, the second of which ends with the last lane.
+llvm::Value* Memory::load_every_second(llvm::Value* first, DataType dtype, const TwoMasks& masks, int width) {
   llvm::Type* const scalar = storage_type(e_.context, dtype);
   llvm::Type* const type = with_lanes(scalar, width);
   const auto align = llvm::Align(static_cast<uint64_t>(bytes_of(dtype, 1)));
   std::vector<int> lanes;
   for (int lane = 0; lane < width; ++lane) lanes.push_back(2 * lane < width ? 2 * lane : 2 * lane + 1);
   std::array<llvm::Value*, 2> loaded;
-  for (int half = 0; half < 2; ++half) {
-    const int begin = half * (width - 1);
-    llvm::Value* const at = b_.CreateGEP(scalar, first, i64(begin));
-    if (mask == nullptr) {
-      loaded[static_cast<size_t>(half)] = b_.CreateAlignedLoad(type, at, align);
-      continue;
-    }
-    std::vector<int> live;  // the lane of the mask for each element, or one of `no`
-    for (int i = begin; i < begin + width; ++i) live.push_back(i % 2 == 0 ? i / 2 : width);
-    llvm::Value* const no = llvm::Constant::getNullValue(mask->getType());
-    loaded[static_cast<size_t>(half)] =
-        b_.CreateMaskedLoad(type, at, align, b_.CreateShuffleVector(mask, no, live), llvm::Constant::getNullValue(type));
+  for (size_t half = 0; half < loaded.size(); ++half) {
+    llvm::Value* const at = b_.CreateGEP(scalar, first, i64(static_cast<int64_t>(half) * (width - 1)));
+    if (masks[half] == nullptr)
+      loaded[half] = b_.CreateAlignedLoad(type, at, align);
+    else
+      loaded[half] = b_.CreateMaskedLoad(type, at, align, masks[half], llvm::Constant::getNullValue(type));
   }
   return to_compute(dtype, b_.CreateShuffleVector(loaded[0], loaded[1], lanes));
 }
@@ -235,7 +246,8 @@ bool Memory::stores_whole_chunks(const kernel::Node& store, const std::vector<La
 }
 
 void Memory::store_chunk(llvm::Value* pointer, const Store& to, const ValueList& vectors, const Lanes& first) {
-  llvm::Value* const bytes = emit_bytes_from_f32(b_, kernel_.arg(to.arg).dtype, vectors, to.is_number, e_.target);
+  const KnownValues known{to.range != kernel::NumberRange::any, to.range == kernel::NumberRange::nonnegative};
+  llvm::Value* const bytes = emit_bytes_from_f32(b_, kernel_.arg(to.arg).dtype, vectors, known, e_.target);
   llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), pointer, first.offset);
   llvm::StoreInst* const store = b_.CreateAlignedStore(bytes, address, llvm::Align(to.non_temporal ? kVirtualLanes : 1));
   if (to.non_temporal) mark_non_temporal(store);

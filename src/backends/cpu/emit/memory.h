@@ -1,9 +1,11 @@
 // Elements in memory: loads, stores and the conversions in both.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "backends/cpu/emit/row.h"
+#include "kernels/bytes_of_numbers.h"
 
 namespace lamina::cpu {
 
@@ -12,7 +14,7 @@ struct Store {
   int arg;
   kernel::Type type;          // of the value
   bool non_temporal = false;  // for whole vectors, which must then be aligned to their size
-  bool is_number = false;     // the value is never NaN
+  kernel::NumberRange range = kernel::NumberRange::any;
 };
 
 class Memory : private Part {
@@ -31,6 +33,7 @@ class Memory : private Part {
     llvm::Value* of_first = nullptr;  // of lane 0, if each lane's number is `step` more than that of the lane before
     int64_t step = 0;
     llvm::Value* common = nullptr;  // is added to all numbers; null: 0
+    llvm::Value* in_row = nullptr;  // i1, with of_first: if false, it exists in no lane; null: true
   };
   llvm::Value* load_entry(llvm::Value* pointer, int arg, const Entry& entry, const Lanes& lanes, int64_t stride);
   // Contiguous elements.
@@ -53,8 +56,12 @@ class Memory : private Part {
   llvm::Value* to_storage(DataType dtype, kernel::Type type, llvm::Value* value);
   llvm::Value* lane_addresses(llvm::Value* first, int arg, const Lanes& lanes, int64_t stride);
   llvm::Value* load_lanes(llvm::Value* addresses, DataType dtype, llvm::Value* mask, int width);
-  llvm::Value* load_regular(llvm::Value* first, DataType dtype, int64_t step, llvm::Value* mask, int width);
-  llvm::Value* load_every_second(llvm::Value* first, DataType dtype, llvm::Value* mask, int width);
+  // Every second element of two vectors. Their masks, from the mask of the lanes; null: all elements.
+  using TwoMasks = std::array<llvm::Value*, 2>;
+  TwoMasks masks_of_every_second(llvm::Value* mask, int width);
+  llvm::Value* load_every_second(llvm::Value* first, DataType dtype, const TwoMasks& masks, int width);
+  llvm::Value* load_regular(llvm::Value* first, DataType dtype, int64_t step, llvm::Value* mask, const TwoMasks& masks,
+                            int width);
   void mark_non_temporal(llvm::StoreInst* store);
 };
 

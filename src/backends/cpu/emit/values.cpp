@@ -117,6 +117,10 @@ Memory::Entry Values::entry_of(const Row& row, const Node& n, const Lanes& lanes
   if (const std::optional<int64_t> step = step_along_row(n.operands[0]); step && !e_.across_rows()) {
     entry.of_first = value_at(row, n.operands[0], lanes.offset);
     entry.step = *step;
+    if (n.operands[1] >= 0 && lanes_of(entry.number) > 1) {
+      entry.exists = nullptr;
+      split_condition(row, n.operands[1], known, entry);
+    }
     return entry;
   }
   if (lanes.width > 1 && lanes_of(entry.number) > 1 && node(n.operands[0]).per_element) {
@@ -188,6 +192,18 @@ void Values::split_sum(const Row& row, NodeIndex index, const ElementValues& kno
   llvm::Value* const term = n.per_element ? known[static_cast<size_t>(index)] : row.value(index);
   llvm::Value*& sum = n.per_element ? entry.number : entry.common;
   sum = sum == nullptr ? term : b_.CreateAdd(sum, term);
+}
+
+// Of a conjunction, the terms that are the same for all lanes and those that are not.
+void Values::split_condition(const Row& row, NodeIndex index, const ElementValues& known, Memory::Entry& entry) {
+  const Node& n = node(index);
+  if (n.per_element && n.kind == NodeKind::map && n.op == MapOp::logical_and) {
+    for (const int k : {0, 1}) split_condition(row, n.operands[static_cast<size_t>(k)], known, entry);
+    return;
+  }
+  llvm::Value* const term = n.per_element ? known[static_cast<size_t>(index)] : row.value(index);
+  llvm::Value*& all = n.per_element ? entry.exists : entry.in_row;
+  all = all == nullptr ? term : b_.CreateAnd(all, term);
 }
 
 // x minus the mean, with the mean as high + low. With a scale: (x - high) * scale - low * scale, rounded once at the end.

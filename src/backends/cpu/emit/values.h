@@ -36,6 +36,7 @@ class Values : private Part {
   std::optional<int64_t> step_along_row(kernel::NodeIndex node) const;
   llvm::Value* value_at(const Row& row, kernel::NodeIndex node, llvm::Value* offset);
   void split_sum(const Row& row, kernel::NodeIndex node, const ElementValues& known, Memory::Entry& entry);
+  void split_condition(const Row& row, kernel::NodeIndex node, const ElementValues& known, Memory::Entry& entry);
   Memory::Entry entry_of(const Row& row, const kernel::Node& node, const Lanes& lanes, const ElementValues& known);
   llvm::Value* centered(const Row& row, kernel::NodeIndex moments, llvm::Value* value, llvm::Value* scale = nullptr);
 

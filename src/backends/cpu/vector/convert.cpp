@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "backends/cpu/targets/isa/target_hooks.h"
 #include "backends/cpu/vector/lanes.h"
 #include "interface/small_float.h"
 #include "interface/status.h"
@@ -184,9 +183,9 @@ Value* emit_from_integers(Builder& b, Value* value, bool is_signed, llvm::Type* 
   return is_signed ? b.CreateSIToFP(value, result_type) : b.CreateUIToFP(value, result_type);
 }
 
-Value* emit_bytes_from_f32(Builder& b, DataType type, const std::vector<Value*>& vectors, bool are_numbers,
+Value* emit_bytes_from_f32(Builder& b, DataType type, const std::vector<Value*>& vectors, KnownValues known,
                            const Instructions& target) {
-  return target->hooks->pack_bytes(b, vectors, type == DataType::s8, are_numbers);
+  return target->hooks->pack_bytes(b, vectors, type == DataType::s8, known);
 }
 
 }  // namespace lamina::cpu

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/llvm/headers.h"
+#include "backends/cpu/targets/isa/target_hooks.h"
 #include "backends/cpu/vector/math.h"
 #include "interface/data_type.h"
 
@@ -33,8 +34,8 @@ llvm::Value* emit_from_integers(llvm::IRBuilder<>& b, llvm::Value* value, bool i
 llvm::Value* emit_odd_f64_from_integers(llvm::IRBuilder<>& b, llvm::Value* value, bool is_signed);
 
 // Converts four vectors of 16 floats, one after the other, to 64 elements of `type` (s8 or u8) with the bits of
-// emit_from_f32. `are_numbers`: none is NaN. For targets that pack bytes.
+// emit_from_f32. For targets that pack bytes.
 llvm::Value* emit_bytes_from_f32(llvm::IRBuilder<>& b, DataType type, const std::vector<llvm::Value*>& vectors,
-                                 bool are_numbers, const Instructions& target);
+                                 KnownValues known, const Instructions& target);
 
 }  // namespace lamina::cpu

@@ -250,7 +250,7 @@ TEST(VectorConvert, PacksFourVectorsAsOneByOneStoresThem) {
         std::iota(lanes.begin(), lanes.end(), first);
         vectors.push_back(b.CreateShuffleVector(value, lanes));
       }
-      return emit_bytes_from_f32(b, type, vectors, /*are_numbers=*/false, target);
+      return emit_bytes_from_f32(b, type, vectors, KnownValues{}, target);
     };
     VectorJit jit(level);
     std::vector<uint8_t> bytes(values.size());

@@ -24,6 +24,12 @@ struct ArchitectureHooks {
   void (*mark)(llvm::Function& function, const Instructions& instructions, int vector_bits);
 };
 
+// What is known of values that are packed.
+struct KnownValues {
+  bool are_numbers = false;  // none is NaN
+  bool are_nonnegative = false;
+};
+
 // A member that is null, or that returns null, is not available on this target or for vectors of this type.
 struct TargetHooks {
   // x 2^k, rounded once. k contains integers as floating point, also far outside the range of exponents.
@@ -35,10 +41,9 @@ struct TargetHooks {
     llvm::Value *bits = nullptr, *is_wrong = nullptr;
   };
   Rounded (*round_to_bf16)(llvm::IRBuilder<>& b, llvm::Value* x) = nullptr;
-  // Four vectors of 16 f32 to s8 or u8, one after the other: to nearest even, saturating. NaN becomes 0. `are_numbers`: there
-  // is none.
+  // Four vectors of 16 f32 to s8 or u8, one after the other: to nearest even, saturating. NaN becomes 0.
   llvm::Value* (*pack_bytes)(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& vectors, bool is_signed,
-                             bool are_numbers) = nullptr;
+                             KnownValues known) = nullptr;
   // Lanes of 32 bits, each with two signed integers of 16 bits: sum + the two products of `first` and `second`.
   llvm::Value* (*add_products_of_pairs)(llvm::IRBuilder<>& b, llvm::Value* sum, llvm::Value* first,
                                         llvm::Value* second) = nullptr;
