@@ -11,6 +11,8 @@
 //     --calibrate      first measures the costs of work on this machine, unless they are cached; else costs are generic
 //     --times FILE     appends all measured times to this file, one per line
 //     --list N         prints the N best and the default of each case
+//     --ranking FILE   only compares the model's order with that of the times in this file, in the format of --times: the
+//                      effect of a change to the model, without measurements. Its first choice is the best of those listed
 //     --against FILE   only times the default in turns with each schedule of this file, in the format of --times, and sums
 //                      by tier: the gain of other rules
 //     --smoke          one small case, as a test
@@ -54,7 +56,7 @@ struct Options {
   std::vector<std::string> cases;
   double budget = TuningRequest::kDefaultMilliseconds;
   int sample = 40, list = 0;
-  std::string times, against;
+  std::string times, against, ranking;
   uint64_t seed = 1;
 };
 
@@ -215,18 +217,38 @@ void keep(const std::string& path, const std::string& what, const std::vector<Ti
   for (const Timed& timed : times) file << what << '\t' << timed.microseconds << '\t' << cpu::describe(timed.schedule) << '\n';
 }
 
+// `times`: the fastest first. `chosen`: the model's first choice; else the one of `times` with the lowest predicted time.
+Ranking rank(const kernel::Kernel& kernel, const cpu::Machine& machine, const std::vector<Timed>& times,
+             const std::optional<Schedule>& chosen) {
+  const cpu::CostModel model(kernel, machine);
+  std::vector<double> predicted, measured;
+  for (const Timed& timed : times) {
+    predicted.push_back(model.microseconds(timed.schedule));
+    measured.push_back(timed.microseconds);
+  }
+  auto first = static_cast<size_t>(std::min_element(predicted.begin(), predicted.end()) - predicted.begin());
+  for (size_t i = 0; chosen && i < times.size(); ++i) {
+    if (times[i].schedule == *chosen) first = i;
+  }
+  const Ranking ranking{spearman(predicted, measured), measured[first] / measured.front()};
+  std::printf("  ranking  Spearman %.2f over %zu schedules (%.2f to %.2f us); its first choice takes %.3f of the best's time\n",
+              ranking.spearman, times.size(), measured.front(), measured.back(), ranking.loss);
+  return ranking;
+}
+
 std::optional<Ranking> run_case(const Case& c, const Options& options) {
   const cpu::Machine machine = cpu::host_machine();
   const kernel::Kernel kernel = cpu::with_rows_arranged(kernel_of(c), machine);
   const cpu::LegalSchedules legal = cpu::legal_schedules(kernel, machine);
   const cpu::KernelRunner by_rules = cpu::KernelRunner::by_rules(kernel, machine);
   cpu::KernelTimer timer(kernel, machine);
-  const double usual = timer.time_in_turns(by_rules, by_rules, 5, 5).first;
+  const cpu::KernelRunner alike(kernel, machine, by_rules.schedule());  // all its calls store alike
+  const double usual = timer.time_in_turns(alike, alike, 5, 5).first;
   std::printf("%s\n", c.text.c_str());
   print("default", usual, usual, by_rules.schedule());
   for (const Schedule& other : legal.neighbours(by_rules.schedule())) {
     if (other.streamed == by_rules.schedule().streamed) continue;
-    const auto pair = timer.time_in_turns(by_rules, cpu::KernelRunner(kernel, machine, other), 5, 5);
+    const auto pair = timer.time_in_turns(alike, cpu::KernelRunner(kernel, machine, other), 5, 5);
     print("stores", usual * pair.second / pair.first, usual, other);
   }
   if (options.budget > 0) tune(kernel, machine, options, usual);
@@ -241,21 +263,11 @@ std::optional<Ranking> run_case(const Case& c, const Options& options) {
   contest.run(4, 1);
   const std::vector<Timed> times = contest.timed();
   print("best", times.front().microseconds, usual, times.front().schedule);
-  const cpu::CostModel model(kernel, machine);
-  std::vector<double> predicted, measured;
-  double chosen = 0;
-  for (const Timed& timed : times) {
-    predicted.push_back(model.microseconds(timed.schedule));
-    measured.push_back(timed.microseconds);
-    if (timed.schedule == by_rules.schedule()) chosen = timed.microseconds;
-  }
-  const double rank = spearman(predicted, measured), loss = chosen / times.front().microseconds;
-  std::printf("  ranking  Spearman %.2f over %zu schedules (%.2f to %.2f us); its first choice takes %.3f of the best's time\n",
-              rank, times.size(), measured.front(), measured.back(), loss);
+  const Ranking ranking = rank(kernel, machine, times, by_rules.schedule());
   for (size_t i = 0; i < std::min(times.size(), static_cast<size_t>(options.list)); ++i)
     print("", times[i].microseconds, usual, times[i].schedule);
   if (!options.times.empty()) keep(options.times, c.text, times);
-  return Ranking{rank, loss};
+  return ranking;
 }
 
 // The median ratio of the other's time to the default's, over rounds that time both.
@@ -315,6 +327,35 @@ void run_against_file(const std::string& path) {
     std::printf("%-32s %3d cases: the default is %.3fx as fast\n", name.c_str(), sum.second, std::exp(sum.first / sum.second));
 }
 
+std::vector<Ranking> rank_file(const Options& options) {
+  std::ifstream file(options.ranking);
+  if (!file) throw Error(Status::invalid_arguments, join("cannot read ", options.ranking));
+  std::vector<std::pair<std::string, std::vector<Timed>>> cases;
+  for (std::string line; std::getline(file, line);) {
+    const size_t first = line.find('\t'), second = line.find('\t', first + 1);
+    const auto schedule = second == std::string::npos ? std::nullopt : cpu::schedule_of(line.substr(second + 1));
+    if (!schedule)
+      throw Error(Status::invalid_arguments, join("\"", line, "\": allowed is a case, a time, a schedule, tabs between"));
+    const std::string name = line.substr(0, first);
+    if (cases.empty() || cases.back().first != name) cases.push_back({name, {}});
+    if (!schedule->split) cases.back().second.push_back({*schedule, std::atof(line.c_str() + first + 1)});
+  }
+  std::vector<Ranking> all;
+  const cpu::Machine machine = cpu::host_machine();
+  for (const auto& [name, times] : cases) {
+    std::printf("%s\n", name.c_str());
+    const kernel::Kernel kernel = cpu::with_rows_arranged(kernel_of(case_of(name)), machine);
+    all.push_back(rank(kernel, machine, times, std::nullopt));
+    const cpu::CostModel model(kernel, machine);
+    std::vector<std::pair<double, const Timed*>> order;
+    for (const Timed& timed : times) order.push_back({model.microseconds(timed.schedule), &timed});
+    for (size_t i = 0; i < std::min(order.size(), static_cast<size_t>(options.list)); ++i)
+      std::printf("  predicted %10.2f us, measured %10.2f us  %s\n", order[i].first, order[i].second->microseconds,
+                  cpu::describe(order[i].second->schedule).c_str());
+  }
+  return all;
+}
+
 void print_summary(const std::vector<Ranking>& all) {
   if (all.empty()) return;
   double rank = 0, losses = 0, worst = 1;
@@ -351,6 +392,8 @@ Options options_of(int argc, char** argv) {
       options.times = argv[++i];
     } else if (name == "--against" && has_value) {
       options.against = argv[++i];
+    } else if (name == "--ranking" && has_value) {
+      options.ranking = argv[++i];
     } else if (name == "--list" && has_value) {
       options.list = std::atoi(argv[++i]);
     } else {
@@ -372,6 +415,10 @@ int main(int argc, char** argv) {
     const lamina::Options options = lamina::options_of(argc, argv);
     if (!options.against.empty()) {
       lamina::run_against_file(options.against);
+      return 0;
+    }
+    if (!options.ranking.empty()) {
+      lamina::print_summary(lamina::rank_file(options));
       return 0;
     }
     std::vector<lamina::Ranking> all;

@@ -64,6 +64,7 @@ int64_t chunk_of(int64_t units, int64_t bytes, int threads) {
 
 KernelDispatch::KernelDispatch(KernelProgram program, std::unique_ptr<const KernelCode> code)
     : program_(std::move(program)), code_(std::move(code)), rows_(program_.sharing.rows), row_size_(program_.sharing.row_size) {
+  if (program_.times_stores) store_choice_ = std::make_unique<StoreChoice>(program_.streams);
   const auto outer = static_cast<size_t>(program_.outer_rank);
   for (int d = 0; d < program_.entry_rank; ++d) entries_ *= program_.extents[static_cast<size_t>(d)];
   rows_of_entry_ = entries_ == 0 ? 0 : rows_ / entries_;
@@ -113,11 +114,11 @@ bool KernelDispatch::shares_an_input(size_t output, std::span<void* const> point
   return false;
 }
 
-// Whether streamed outputs start at a line of 64 bytes or, if the kernel aligns its walk to the first of them, all start at
-// the same element of a line.
+// Whether there are streamed outputs, and all start at a line of 64 bytes or, if the kernel aligns its walk to the first of
+// them, at the same element of a line.
 bool KernelDispatch::suits(std::span<void* const> pointers) const {
   constexpr auto kLine = static_cast<uintptr_t>(tuning::kLine);
-  if (program_.streamed.empty()) return true;
+  if (program_.streamed.empty()) return false;
   uintptr_t first = 0;
   for (const int a : program_.streamed) {
     const auto bytes = static_cast<uintptr_t>(bytes_of(program_.args[static_cast<size_t>(a)].dtype, 1));
@@ -140,8 +141,10 @@ void KernelDispatch::run(std::span<void* const> pointers, void* scratch, const E
   }
   std::copy(call_.begin(), call_.end(), call);
   for (size_t a = 0; a < pointers.size(); ++a) call[a] = static_cast<int64_t>(reinterpret_cast<intptr_t>(pointers[a]));
-  const bool is_alone = !program_.is_worth_threads || program_.has_one_thread, streams = suits(pointers);
+  const bool is_alone = !program_.is_worth_threads || program_.has_one_thread, may_stream = suits(pointers);
   const Executor team = is_alone ? executor.at_most(1) : executor;
+  const StoresOfCall stores(may_stream ? store_choice_.get() : nullptr, may_stream && program_.streams);
+  const bool streams = stores.past();
   if (wants_split(team.threads()))
     run_split(streams, call, scratch, team);
   else if (program_.column_sums.empty())
@@ -214,8 +217,7 @@ KernelDispatch::Group KernelDispatch::group_of(int64_t index, int64_t rows_at_a_
 // combined. If whole rows are reduced, a portion walks separate rows up to the last phase.
 void KernelDispatch::run_split(bool streams, const int64_t* call, void* scratch, const Executor& executor) const {
   char* const sums = static_cast<char*>(scratch);
-  const SplitWork work{code_->variant(streams, true).function, call, sums, sums + column_bytes(),
-                       streams && !program_.streamed.empty()};
+  const SplitWork work{code_->variant(streams, true).function, call, sums, sums + column_bytes(), streams};
   const int64_t rows_at_a_time = program_.sharing.rows_between_barriers(executor.threads());
   const int64_t groups = entries_ * groups_of_entry(rows_at_a_time);
   const int64_t of_a_group = program_.split_steps - program_.paired_stages, walking = groups * of_a_group;
@@ -257,7 +259,6 @@ void KernelDispatch::run_split_stage(const SplitWork& work, Portion portion, con
 void KernelDispatch::run_rows(bool streams, const int64_t* call, void* scratch, const Executor& executor) const {
   if (rows_ == 0) return;
   const auto [function, unit_of_rows] = code_->variant(streams, false);
-  const bool is_streamed = streams && !program_.streamed.empty();
   const bool along_rows = program_.sharing.divides_along_rows(executor.threads());
   const int64_t unit = along_rows ? kInnerUnit : unit_of_rows, extent = along_rows ? row_size_ : rows_;
   const int64_t chunk = unit * chunk_of((extent + unit - 1) / unit, program_.moved_bytes, executor.threads());
@@ -270,14 +271,13 @@ void KernelDispatch::run_rows(bool streams, const int64_t* call, void* scratch, 
           function(call, 0, rows_, begin, end, scratch);
         else
           function(call, begin, end, 0, row_size_, scratch);
-        if (is_streamed) host::drain_stores();
+        if (streams) host::drain_stores();
       });
 }
 
 // Each block of a fixed number of rows fills separate partial sums. Then runs of columns are combined over the blocks.
 void KernelDispatch::run_column_blocks(bool streams, const int64_t* call, void* scratch, const Executor& executor) const {
   const KernelFunction function = code_->variant(streams, false).function;
-  const bool is_streamed = streams && !program_.streamed.empty();
   const auto fill = [&](int64_t b) {
     char* const partials = static_cast<char*>(scratch) + static_cast<size_t>(b) * partial_bytes();
     const Block rows = block_of(b);
@@ -294,7 +294,7 @@ void KernelDispatch::run_column_blocks(bool streams, const int64_t* call, void* 
               return combine_partials(scratch, call, piece.begin * columns, std::min(piece.end * columns, row_size_));
             const int64_t end = std::min(piece.end * blocks_of_chunk, blocks);
             for (int64_t b = piece.begin * blocks_of_chunk; b < end; ++b) fill(b);
-            if (is_streamed) host::drain_stores();
+            if (streams) host::drain_stores();
           });
 }
 

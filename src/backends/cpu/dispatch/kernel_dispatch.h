@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "backends/cpu/dispatch/store_choice.h"
 #include "backends/cpu/program/kernel_function.h"
 #include "backends/cpu/program/kernel_program.h"
 #include "backends/cpu/program/program_writer.h"
@@ -24,8 +25,8 @@ class KernelCode {
     int64_t rows_per_group = 1;  // of those that run in lanes
   };
   virtual ~KernelCode() = default;
-  // `streams`: may store past the caches. `splits`: shares each row among threads. Thread-safe. Throws Error(runtime_error) if
-  // the code is for another machine.
+  // `streams`: stores past the caches, if the program has such code. `splits`: shares each row among threads. Thread-safe.
+  // Throws Error(runtime_error) if the code is for another machine.
   virtual Variant variant(bool streams, bool splits) const = 0;
   virtual bool runs_here() const = 0;
   // All variants, as program_io.cpp reads them.
@@ -81,6 +82,7 @@ class KernelDispatch {
 
   KernelProgram program_;
   std::unique_ptr<const KernelCode> code_;
+  std::unique_ptr<StoreChoice> store_choice_;  // null: all calls store alike
   int64_t rows_ = 0, row_size_ = 0;
   int64_t entries_ = 1, rows_of_entry_ = 0, blocks_of_entry_ = 0;  // of column sums
   std::vector<int64_t> call_;  // pointers (filled in by run), outer extents, outer strides in bytes

@@ -96,6 +96,7 @@ void check(const KernelProgram& program) {
   require(std::all_of(program.column_sums.begin(), program.column_sums.end(), is_arg) &&
               std::all_of(program.streamed.begin(), program.streamed.end(), is_arg),
           "args of a kernel");
+  require(!program.streamed.empty() || (!program.streams && !program.times_stores), "args that are streamed");
   require(program.moved_bytes >= 0 && program.sharing.rows >= 0 && program.sharing.row_size >= 0, "sizes of a kernel");
 }
 

@@ -34,9 +34,11 @@ struct KernelProgram {
   bool is_worth_threads = false;
   bool has_one_thread = false;  // rows of an output share bytes
   bool has_parts = false;       // rows and columns may run one by one
-  // The schedule.
-  std::vector<int> streamed;     // args that are written past the caches
-  bool aligns_to_lines = false;  // walks begin at a line of the first of them
+  // The schedules.
+  std::vector<int> streamed;     // args that the code writes past the caches; empty: there is no such code
+  bool aligns_to_lines = false;  // its walks begin at a line of the first of them
+  bool streams = false;          // calls use it, if the tensors' alignment allows it
+  bool times_stores = false;     // that holds for the first calls: later ones store as is faster (dispatch/store_choice.h)
   // Rows that are divided among threads. Empty: none are.
   std::vector<bool> gains_by_split;  // per number of threads; the last entry is for more
   int64_t split_steps = 0;
@@ -50,7 +52,7 @@ struct KernelProgram {
     visit(self.extents), visit(self.outer_rank), visit(self.entry_rank), visit(self.args), visit(self.column_sums);
     visit(self.sums_in_f64), visit(self.moved_bytes), visit(self.sharing), visit(self.is_worth_threads),
         visit(self.has_one_thread);
-    visit(self.has_parts), visit(self.streamed), visit(self.aligns_to_lines);
+    visit(self.has_parts), visit(self.streamed), visit(self.aligns_to_lines), visit(self.streams), visit(self.times_stores);
     visit(self.gains_by_split), visit(self.split_steps), visit(self.paired_stages), visit(self.state_bytes);
   }
 };

@@ -9,6 +9,7 @@
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/schedule/loop_policy.h"
 #include "backends/cpu/schedule/sharing.h"
+#include "backends/cpu/schedule/streaming.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -30,50 +31,63 @@ KernelRunner::Code::Code(kernel::Kernel of, const Machine& on, const Schedule* c
       given(chosen != nullptr ? std::optional(*chosen)
             : tuned           ? std::optional(tuned->chosen.schedule)
                               : std::nullopt),
-      main(compile(true)) {}
-
-KernelRunner::Variant KernelRunner::Code::compile(bool may_stream) const {
-  Schedule schedule = given ? *given : choose_schedule(kernel, machine, may_stream);
-  if (given && !may_stream) schedule = without_streaming(std::move(schedule));
+      through(std::make_unique<KernelRunner::Variant>()) {
+  Schedule schedule = given ? *given : choose_schedule(kernel, machine, true);
   schedule.split = false;
-  CompiledKernel code = compile_kernel(kernel, schedule, machine);
-  const bool streams = !schedule.streamed.empty();
-  return {std::move(schedule), std::move(code), streams, std::make_unique<SplitCode>()};
+  streams = !schedule.streamed.empty();
+  times_stores = chosen == nullptr && stores_depend_on_others(kernel, machine);
+  Schedule streamed = streams || !times_stores ? schedule : choose_schedule(kernel, with_crowded_cache(machine), true);
+  if (!streams) through->schedule = std::move(schedule);
+  times_stores = times_stores && !streamed.streamed.empty();
+  if (!streamed.streamed.empty()) {
+    past = std::make_unique<KernelRunner::Variant>();
+    past->schedule = std::move(streamed);
+  }
+  compiled(streams);
 }
 
-const KernelRunner::Variant& KernelRunner::Code::plain() const {
-  if (!main.streams) return main;
-  plain_->compiled.call([this] { plain_->variant = compile(false); });
-  return plain_->variant;
+const KernelRunner::Variant& KernelRunner::Code::compiled(bool past_caches) const {
+  KernelRunner::Variant& variant = past_caches ? *past : *through;
+  variant.compiled.call([&] {
+    if (streams && !past_caches) {
+      variant.schedule = given ? without_streaming(*given) : choose_schedule(kernel, machine, false);
+      variant.schedule.split = false;
+    }
+    variant.code = compile_kernel(kernel, variant.schedule, machine);
+  });
+  return variant;
 }
 
 // Only some numbers of threads need it.
-const CompiledKernel& KernelRunner::Code::split(const KernelRunner::Variant& of) const {
-  of.split->compiled.call([&] {
-    Schedule schedule = of.schedule;
+const CompiledKernel& KernelRunner::Code::split(bool past_caches) const {
+  compiled(past_caches);
+  KernelRunner::Variant& variant = past_caches ? *past : *through;
+  variant.split_compiled.call([&] {
+    Schedule schedule = variant.schedule;
     schedule.split = true;
-    of.split->code = compile_kernel(kernel, given ? schedule : split_schedule(of.schedule, kernel, machine), machine);
+    variant.split = compile_kernel(kernel, given ? schedule : split_schedule(variant.schedule, kernel, machine), machine);
   });
-  return of.split->code;
+  return variant.split;
 }
 
-KernelCode::Variant KernelRunner::Code::variant(bool streams, bool splits) const {
+KernelCode::Variant KernelRunner::Code::variant(bool past_caches, bool splits) const {
   if (!is_for_host)
-    throw Error(Status::runtime_error, join("cpu backend: ", main.code.symbol, " is compiled for ", machine.cpu,
+    throw Error(Status::runtime_error, join("cpu backend: ", main().code.symbol, " is compiled for ", machine.cpu,
                                             ", whose instructions this machine lacks"));
-  const KernelRunner::Variant& of = streams ? main : plain();
-  return {splits ? split(of).function : of.code.function, of.schedule.rows_per_group};
+  const KernelRunner::Variant& of = compiled(past_caches);
+  return {splits ? split(past_caches).function : of.code.function, of.schedule.rows_per_group};
 }
 
 void KernelRunner::Code::write(ProgramWriter& to) const {
   const bool splits = program_of(*this).splits();
-  for (const KernelRunner::Variant* const of : {main.streams ? &main : nullptr, &plain()}) {
-    if (of == nullptr) continue;
-    cpu::write(to, of->code);
-    to.write(int64_t{of->schedule.rows_per_group});
+  for (const bool past_caches : {true, false}) {
+    if (past_caches && past == nullptr) continue;
+    const KernelRunner::Variant& of = compiled(past_caches);
+    cpu::write(to, of.code);
+    to.write(int64_t{of.schedule.rows_per_group});
     if (!splits) continue;
-    cpu::write(to, split(*of));
-    to.write(int64_t{of->schedule.rows_per_group});
+    cpu::write(to, split(past_caches));
+    to.write(int64_t{of.schedule.rows_per_group});
   }
 }
 
@@ -89,7 +103,8 @@ static std::vector<bool> gains_by_split(const kernel::Kernel& kernel, const Mach
 
 KernelProgram KernelRunner::program_of(const Code& code) {
   const kernel::Kernel& kernel = code.kernel;
-  const Schedule& schedule = code.main.schedule;
+  const Schedule& schedule = code.main().schedule;
+  const Schedule* const streamed = code.past != nullptr ? &code.past->schedule : nullptr;
   KernelProgram program{
       .extents = kernel.extents,
       .outer_rank = kernel.outer_rank,
@@ -97,8 +112,10 @@ KernelProgram KernelRunner::program_of(const Code& code) {
       .moved_bytes = moved_bytes(kernel),
       .sharing = row_sharing(kernel, code.machine.caches),
       .is_worth_threads = CostModel(kernel, code.machine).is_worth_threads(),
-      .streamed = schedule.streamed,
-      .aligns_to_lines = schedule.follows_lines || schedule.realigns,
+      .streamed = streamed != nullptr ? streamed->streamed : std::vector<int>{},
+      .aligns_to_lines = streamed != nullptr && (streamed->follows_lines || streamed->realigns),
+      .streams = code.streams,
+      .times_stores = code.times_stores,
       .gains_by_split = gains_by_split(kernel, code.machine, code.given ? *code.given : schedule, code.given.has_value())};
   for (const kernel::Arg& arg : kernel.args) {
     program.args.push_back({arg.dtype, arg.output, arg.strides});
@@ -122,19 +139,26 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine, const 
   code_ = code.get();
   KernelProgram program = program_of(*code);
   dispatch_ = std::make_shared<const KernelDispatch>(std::move(program), std::move(code));
-  if (dispatch_->wants_split(machine.cores)) code_->split(code_->main);
+  if (dispatch_->wants_split(machine.cores)) code_->split(code_->streams);
 }
 
 Schedule KernelRunner::schedule() const {
   if (code_->given) return *code_->given;
-  const Schedule& main = code_->main.schedule;
+  const Schedule& main = code_->main().schedule;
   return dispatch_->wants_split(code_->machine.cores) ? split_schedule(main, kernel(), code_->machine) : main;
 }
 
 std::string KernelRunner::choice() const {
-  const std::string fields = describe(schedule()), what = fields.empty() ? "nothing unusual" : fields;
-  if (!code_->tuned) return join(code_->given ? "given: " : "by rule: ", what);
-  return tuned_texts::choice(what, text_of(*code_->tuned));
+  const auto text_of_schedule = [](const Schedule& schedule) {
+    const std::string fields = describe(schedule);
+    return fields.empty() ? std::string("nothing unusual") : fields;
+  };
+  const std::string what = text_of_schedule(schedule());
+  const std::string by_time = !code_->times_stores ? ""
+                              : code_->streams     ? "; stores through the caches where calls are faster so"
+                                               : join("; where calls are faster so: ", text_of_schedule(code_->past->schedule));
+  if (!code_->tuned) return join(code_->given ? "given: " : "by rule: ", what, by_time);
+  return tuned_texts::choice(what, text_of(*code_->tuned)) + by_time;
 }
 
 std::string KernelRunner::loops() const {

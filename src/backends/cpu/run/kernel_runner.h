@@ -33,9 +33,9 @@ class KernelRunner {
   KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule& schedule)
       : KernelRunner(std::move(kernel), machine, &schedule, false) {}
 
-  // See KernelDispatch. Allocates only to compile further variants: one that stores through the caches, for the first tensors
-  // whose alignment does not allow streaming; and one that shares each row among threads, for the first number of threads that
-  // needs it.
+  // See KernelDispatch. Allocates only to compile further variants: one with the other stores, for the first tensors whose
+  // alignment does not allow streaming, or for the first trial of other stores (dispatch/store_choice.h); and one that shares
+  // each row among threads, for the first number of threads that needs it.
   void run(std::span<void* const> pointers, void* scratch, const Executor& executor) const {
     dispatch_->run(pointers, scratch, executor);
   }
@@ -43,8 +43,8 @@ class KernelRunner {
   const std::shared_ptr<const KernelDispatch>& dispatch() const { return dispatch_; }
 
   const kernel::Kernel& kernel() const { return code_->kernel; }  // with arranged rows
-  const std::string& symbol() const { return code_->main.code.symbol; }
-  bool from_cache() const { return code_->main.code.from_cache; }
+  const std::string& symbol() const { return code_->main().code.symbol; }
+  bool from_cache() const { return code_->main().code.from_cache; }
   // The schedule with as many threads as the machine has cores, if the alignment allows it.
   Schedule schedule() const;
   // The same as text, with how it was chosen and the times of others.
@@ -54,40 +54,29 @@ class KernelRunner {
  private:
   KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule* given, bool takes_tuned);
 
-  struct SplitCode {
-    Once compiled{LockRow::code_of_kernel};
-    CompiledKernel code;
-  };
+  // The code of whole rows is compiled at the first use, and so is that of parts of rows.
   struct Variant {
-    Schedule schedule;
-    CompiledKernel code;
-    bool streams = false;
-    std::unique_ptr<SplitCode> split = {};
+    Once compiled{LockRow::code_of_kernel}, split_compiled{LockRow::code_of_kernel};
+    Schedule schedule = {};
+    CompiledKernel code = {}, split = {};
   };
-  // The variants that are compiled, on demand but for the first.
   struct Code final : KernelCode {
     Code(kernel::Kernel kernel, const Machine& machine, const Schedule* given, bool takes_tuned);
     KernelCode::Variant variant(bool streams, bool splits) const override;
     bool runs_here() const override { return is_for_host; }
     void write(ProgramWriter& to) const override;
-    KernelRunner::Variant compile(bool may_stream) const;
-    const KernelRunner::Variant& plain() const;
-    const CompiledKernel& split(const KernelRunner::Variant& of) const;
+    const KernelRunner::Variant& compiled(bool streams) const;
+    const CompiledKernel& split(bool streams) const;
+    const KernelRunner::Variant& main() const { return streams ? *past : *through; }
 
     Machine machine;
     bool is_for_host;
     kernel::Kernel kernel;
     std::optional<TunedSchedule<Schedule>> tuned;
-    std::optional<Schedule> given;  // from measurements or from the caller; else the default
-    KernelRunner::Variant main;     // streams if outputs are large
-
-   private:
-    struct Plain {
-      Once compiled{LockRow::code_of_kernel};
-      KernelRunner::Variant variant;
-    };
-    // Compiled at the first use, for memory that does not allow streaming.
-    std::unique_ptr<Plain> plain_ = std::make_unique<Plain>();
+    std::optional<Schedule> given;                         // from measurements or from the caller; else the default
+    std::unique_ptr<KernelRunner::Variant> past, through;  // stores past the caches, if there is such code; stores through them
+    bool streams = false;                                  // the first calls store past the caches
+    bool times_stores = false;                             // later calls store as is faster
   };
   static KernelProgram program_of(const Code& code);
 

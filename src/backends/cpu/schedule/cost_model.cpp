@@ -26,6 +26,10 @@ constexpr double kLineBytes = static_cast<double>(tuning::kLine);
 constexpr double kSeen = 0.3, kSeenIfPrefetched = 0.2;
 // Distance in bytes by which a line in memory must be prefetched.
 constexpr double kNeededAhead = 4 << 10;
+// The bytes of a call over those of the last level from which on half of them, or all, are in memory again at the next call.
+// The cache loses them little by little, from half of its size to three halves; with a few steps most numbers of rows share
+// their code.
+constexpr double kHalfIsLost = 0.75, kAllAreLost = 1.25;
 // Cache lines that move between cores each time that threads wait for each other.
 constexpr double kLinesOfWait = 8;
 // The fraction of a line's wait that each further row of a tile adds (short rows add less): memory is idle while these rows
@@ -108,13 +112,13 @@ struct CostModel::Row {
   double read = 0, written = 0, streamed = 0;  // lines that are not shared with other rows
   // nanoseconds to move these between the caches and the level of the tensors
   double transfer = 0;
-  size_t level = 0;                                    // the level of the tensors: 0 is the first cache, 3 memory
-  double rows = 1;                                     // rows per tile
+  size_t level = 0;        // the level of the tensors: 0 is the first cache, 2 the last one or memory
+  double from_memory = 0;  // the fraction of their lines that is in memory
+  double rows = 1;         // rows per tile
   double bytes = 0, live_bytes = 0, shared_bytes = 0;  // bytes per row that a thread reads, keeps, and reads of shared data
   double tile_bytes = 0;                               // bytes read between two walks over the row
   // the number of args with elements to be converted that are kept, counted from the first
   int live_args = 0;
-  bool is_in_memory() const { return level == 3; }
   bool keeps_functions = false;
   bool prefetches = false, first_holds_next = false;  // prefetches the next rows; they fit the first level too
   // bytes of these that are loaded into the first level while this row is walked again
@@ -216,12 +220,15 @@ void CostModel::count_traffic(const Schedule& s, Row& row) const {
     (arg.output ? is_streamed ? row.streamed : row.written : row.read) += bytes / kLineBytes;
     if (is_streamed) held -= bytes * rows_;
   }
-  const double last = std::max(last_level_, second_ * threads_);
-  const std::array<double, 3> of_all{first_ * threads_, second_ * threads_, last};
-  auto level = static_cast<size_t>(std::count_if(of_all.begin(), of_all.end(), [&](double c) { return overflows(held, c); }));
-  if (is_worth_threads_) level = std::max<size_t>(level, 2);  // another thread may have used them last
-  row.transfer = row.read * costs.read[level] + row.written * costs.write[level] + row.streamed * costs.stream;
-  row.level = level;
+  const std::array<double, 2> own{first_ * threads_, second_ * threads_};
+  row.level = static_cast<size_t>(std::count_if(own.begin(), own.end(), [&](double c) { return overflows(held, c); }));
+  if (is_worth_threads_) row.level = 2;  // another thread may have used them last
+  const double part = held / std::max(last_level_, own.back());
+  if (row.level == 2) row.from_memory = part < kHalfIsLost ? 0 : part < kAllAreLost ? 0.5 : 1;
+  const auto of_line = [&](const std::array<double, 4>& of_level) {
+    return of_level[row.level] + row.from_memory * (of_level[3] - of_level[row.level]);
+  };
+  row.transfer = row.read * of_line(costs.read) + row.written * of_line(costs.write) + row.streamed * costs.stream;
 }
 
 CostModel::Row CostModel::row_of(const Schedule& s) const {
@@ -252,7 +259,7 @@ CostModel::Row CostModel::row_of(const Schedule& s) const {
 // memory pass through the last one, and both evict lines.
 double CostModel::read_again(double bytes, const Row& row) const {
   std::array<double, 4> costs = machine_.costs.read;
-  if (row.is_in_memory()) costs[2] = (costs[2] + costs[3]) / 2;
+  costs[2] += row.from_memory * (costs[3] - costs[2]) / 2;
   return at_level(costs, {first_, second_, std::max(last_level_ / threads_, second_)},
                   {bytes + row.next_in_first, bytes, bytes});
 }
@@ -274,8 +281,8 @@ void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const R
   const auto bytes = static_cast<double>(bytes_of(kernel_.arg(arg).dtype, kernel_.row_size())), lines = bytes / kLineBytes;
   const bool within = contains(s.prefetched_within_row, arg);
   const double tiles_ahead = row.prefetches ? s.prefetches_late ? 0.5 : 1 : 0;
-  // Prefetching only within a long row does nothing during the row's other walks.
-  const double within_row = static_cast<double>(s.ahead_in_row) * kNeededAhead / std::max(kNeededAhead, bytes);
+  // Prefetching only within rows does nothing during the tile's other walks.
+  const double within_row = static_cast<double>(s.ahead_in_row) * kNeededAhead / std::max(kNeededAhead, row.rows * bytes);
   const double ahead = std::max(tiles_ahead * row.rows * bytes, within ? within_row : 0);
   const double of_tile = row.prefetches ? 0 : kPerRow * (row.rows - 1) * std::min(1.0, bytes / kNeededAhead);
   const bool in_first = within || (row.prefetches && s.prefetches_to_first && row.first_holds_next);
@@ -286,7 +293,19 @@ void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const R
   work.access +=
       lines * (in_first ? machine_.costs.read[0] : near * machine_.costs.read[0] + (1 - near) * read_again(waiting, row));
   const double late = std::max(0.0, 1 - ahead / kNeededAhead) + of_tile + (rows_together(walk, s) > 1 ? 0.5 : 0);
-  if (row.is_in_memory()) work.exposed += lines * machine_.costs.miss_latency * late;
+  work.exposed += row.from_memory * lines * machine_.costs.miss_latency * (late + waiting_stores(s, row, within));
+}
+
+// Stores through the caches wait for the lines that they write to. If the last walk prefetches the next rows as well, memory
+// has most of its work then, and is idle during the walks before. Returns the fraction of a line's wait that this adds to each
+// line read.
+double CostModel::waiting_stores(const Schedule& s, const Row& row, bool within) const {
+  if (within || !row.prefetches || walks_.size() < 2) return 0;
+  const bool has_functions = std::any_of(walks_.begin(), walks_.end(), [](const Walk& walk) { return walk.functions > 0; });
+  const double before = has_functions       ? 0
+                        : s.prefetches_late ? 0.5
+                                            : static_cast<double>(walks_.size() - 1) / tuning::kSharesOfNextRow;
+  return (1 - std::min(before, 1.0)) * std::min(row.written / row.read, 1.0);
 }
 
 void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row, Work& work) const {
@@ -380,7 +399,7 @@ double CostModel::along_row(const Schedule& s) const {
   for (size_t place = 0; place < walks_.size(); ++place) add_walk(place, s, row, walking);
   // The hardware prefetcher also loads lines into the first level that a walk prefetches shortly before their use, if a cache
   // has them.
-  const bool is_prefetched = (row.prefetches && row.level > 0) || (!s.prefetched_within_row.empty() && row.is_in_memory());
+  const bool is_prefetched = (row.prefetches && row.level > 0) || (!s.prefetched_within_row.empty() && row.from_memory > 0);
   const double seen = is_prefetched ? kSeenIfPrefetched : kSeen;
   return std::max(walking.time + seen * row.transfer, row.transfer + seen * walking.busy) + walking.exposed + ends_of_row(s) +
          walk_count() * machine_.costs.walk + of_row_values_ / (batches_rows(kernel_) ? s.rows_per_tile : 1);
@@ -431,7 +450,7 @@ double CostModel::across_row(const Schedule& s) const {
     const Arg& arg = kernel_.args[a];
     if (arg.output && !arg.column && varies_along_row(kernel_, arg)) access(static_cast<int>(a));
   }
-  const double exposed = row.is_in_memory() ? row.read * costs.miss_latency : 0;  // nothing is prefetched
+  const double exposed = row.from_memory * row.read * costs.miss_latency;  // nothing is prefetched
   const double of_walks =
       (walk_count() * costs.walk / s.rows_per_group + (of_row_values_ + virtual_lanes(s, of_block > 0)) / lanes) / filled;
   return both((of_vector * size_ / lanes + of_block * std::ceil(size_ / lanes)) / filled, row.transfer) + exposed + of_walks;

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "backends/cpu/schedule/streaming.h"
 #include "backends/cpu/support/described_machines.h"
 #include "backends/cpu/support/scheduled_kernels.h"
 #include "backends/cpu/support/schedules_with.h"
@@ -57,6 +58,31 @@ TEST(CostModel, WhatTheLastLevelHoldsIsWrittenToIt) {
   EXPECT_TRUE(choice(small).streamed.empty());
   EXPECT_FALSE(choice(large).streamed.empty());
   EXPECT_TRUE(choice(large, machine_of(int64_t{512} << 20)).streamed.empty());
+}
+
+TEST(CostModel, TheLastLevelKeepsAPartOfWhatExceedsIt) {
+  const Schedule schedule = cpu::choose_schedule(layer_norm({2048, 256}), machine_of(), false);
+  const auto of_row = [&](int64_t rows) { return time(layer_norm({rows, 256}), schedule) / static_cast<double>(rows); };
+  EXPECT_GT(of_row(16384), 1.2 * of_row(8192));
+  EXPECT_GT(of_row(32768), 1.2 * of_row(16384));
+  EXPECT_NEAR(of_row(50000), of_row(100000), 1e-4);
+}
+
+// Stores that wait for memory take the whole walk; reading is the work of the walks before.
+TEST(CostModel, RowsAreReadBeforeTheWalkWhoseStoresWait) {
+  const auto through = [](const Kernel& kernel) { return cpu::choose_schedule(kernel, machine_of(), false); };
+  EXPECT_FALSE(through(layer_norm({16384, 256})).prefetched_within_row.empty());
+  EXPECT_TRUE(through(layer_norm({4096, 256})).prefetched_within_row.empty()) << "in a cache";
+}
+
+TEST(CostModel, TimesDecideWhereOtherProgramsMatter) {
+  const Machine machine = machine_of();
+  EXPECT_FALSE(cpu::stores_depend_on_others(layer_norm({1000, 256}), machine)) << "in the cores' own caches";
+  EXPECT_TRUE(cpu::stores_depend_on_others(layer_norm({4000, 256}), machine));
+  EXPECT_TRUE(cpu::stores_depend_on_others(layer_norm({60000, 256}), machine));
+  EXPECT_FALSE(cpu::stores_depend_on_others(layer_norm({80000, 256}), machine)) << "in memory";
+  EXPECT_FALSE(cpu::stores_depend_on_others(layer_norm({4000, 256}), machine_of(0))) << "of an unknown size";
+  EXPECT_FALSE(choice(layer_norm({4000, 256}), cpu::with_crowded_cache(machine)).streamed.empty());
 }
 
 TEST(CostModel, StoresThatCostMoreAreNotTaken) {
@@ -178,10 +204,10 @@ TEST(CostModel, LongRowsOfChannelsAreNoLanes) {
   EXPECT_FALSE(choice(kernel).transposed);
 }
 
-// All row counts that fit the last-level cache share one schedule, and all that exceed it share another.
+// All row counts of which the last-level cache holds everything share one schedule, and so do all of which it holds nothing.
 TEST(CostModel, OfTheNumberOfRowsTheLastLevelAloneTakesNotice) {
   const Schedule few = choice(layer_norm({256, 768})), many = choice(layer_norm({16384, 768}));
-  for (const int64_t rows : {128, 512, 1000, 2048, 4000}) EXPECT_EQ(choice(layer_norm({rows, 768})), few) << rows;
+  for (const int64_t rows : {128, 512, 1000, 2048, 2500}) EXPECT_EQ(choice(layer_norm({rows, 768})), few) << rows;
   for (const int64_t rows : {12345, 20000, 100000}) EXPECT_EQ(choice(layer_norm({rows, 768})), many) << rows;
 }
 
