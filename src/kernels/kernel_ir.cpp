@@ -108,17 +108,27 @@ std::optional<IndexRange> index_range(const Kernel& kernel, int arg) {
   return range;
 }
 
+// Of an arg that is read by index: an entry for each element and each read, but nothing twice.
+static int64_t elements_by_index(const Kernel& kernel, size_t arg) {
+  int64_t reads = 0, elements = 1;
+  for (const Node& node : kernel.nodes) {
+    if (node.arg != static_cast<int>(arg)) continue;
+    reads += node.kind == NodeKind::load_entry    ? 1
+             : node.kind == NodeKind::sum_entries ? std::max<int64_t>(static_cast<int64_t>(node.value), 1)
+                                                  : 0;
+  }
+  for (const int64_t extent : kernel.extents) elements *= extent;
+  return std::min(elements * std::max<int64_t>(reads, 1), span_of(kernel, kernel.args[arg]));
+}
+
 int64_t moved_bytes(const Kernel& kernel) {
   int64_t bytes = 0;
   for (size_t a = 0; a < kernel.args.size(); ++a) {
     const Arg& arg = kernel.args[a];
     const std::optional<IndexRange> range = index_range(kernel, static_cast<int>(a));
-    const bool is_by_index = arg.entry_stride != 0 && !(range && range->sorted);
     int64_t elements = 1;
-    for (size_t d = 0; d < arg.strides.size(); ++d) elements *= arg.strides[d] != 0 || is_by_index ? kernel.extents[d] : 1;
-    for (const Node& node : kernel.nodes)
-      if (node.kind == NodeKind::sum_entries && node.arg == static_cast<int>(a))
-        elements *= std::max<int64_t>(static_cast<int64_t>(node.value), 1);
+    for (size_t d = 0; d < arg.strides.size(); ++d) elements *= arg.strides[d] != 0 ? kernel.extents[d] : 1;
+    if (arg.entry_stride != 0 && !(range && range->sorted)) elements = elements_by_index(kernel, a);
     bytes += bytes_of(arg.dtype, elements);
   }
   return bytes;

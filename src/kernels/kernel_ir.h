@@ -127,7 +127,7 @@ bool writes_arg(const Node& node);    // store, column_sum or segment_sum: a nod
 bool reduces_rows(const Node& node);  // reduce, moments or segment_sum: has partial results along a row
 // The first dim of the segments that end in `arg`, an arg of a segment sum.
 size_t first_segment_dim(const Kernel& kernel, const Arg& arg);
-// The bytes of all args. One that is read by index counts as if each row read another entry.
+// The bytes of all args. One that is read by index counts as if each read were of another entry, but only once as a whole.
 int64_t moved_bytes(const Kernel& kernel);
 // Legal integers in an arg of a kernel that reads by index. `sorted`: they are those of sort_indices (interface/indices.h).
 struct IndexRange {

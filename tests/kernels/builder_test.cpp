@@ -231,5 +231,25 @@ TEST(Verify, RefusesSumsOfEntriesWithoutALegalOrder) {
   EXPECT_THAT(fault(narrow), HasSubstr("%2 is a sum of entries whose type is not f64"));
 }
 
+// `count` rows of dst, 8 f32 each: the sum of `taps` neighbouring entries of the table, from the one that an s64 of ids names.
+Kernel reads_by_index(int64_t count, int64_t entries, int taps) {
+  Builder k{"reads_by_index", {count, 8}, 1};
+  const int ids = k.add_arg({.name = "ids", .dtype = DataType::s64, .strides = {1, 0}, .table = {}});
+  const int table = k.add_arg({.name = "table", .strides = {0, 1}, .table = {}, .entries = entries, .entry_stride = 8});
+  const int dst = k.add_arg({.name = "dst", .output = true, .strides = {8, 1}, .table = {}});
+  const Value id = k.load(ids);
+  Value sum = k.load_entry(table, id);
+  for (int tap = 1; tap < taps; ++tap) sum = sum + k.load_entry(table, id + static_cast<double>(tap));
+  k.store(sum, dst);
+  return k.finish();
+}
+
+TEST(MovedBytes, CountEachEntryThatIsReadButNoneTwice) {
+  const auto of_table = [](const Kernel& kernel, int64_t count) { return moved_bytes(kernel) - count * (8 + 8 * 4); };
+  EXPECT_EQ(of_table(reads_by_index(10, 1000, 1), 10), 10 * 8 * 4);
+  EXPECT_EQ(of_table(reads_by_index(10, 1000, 3), 10), 3 * 10 * 8 * 4);
+  EXPECT_EQ(of_table(reads_by_index(5000, 1000, 3), 5000), 1000 * 8 * 4) << "the whole table";
+}
+
 }  // namespace
 }  // namespace lamina::kernel
