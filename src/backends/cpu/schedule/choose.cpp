@@ -43,7 +43,7 @@ class HillClimb {
       for (Schedule& other : legal_.neighbours(schedule, &Schedule::streamed)) {
         if (!may(other)) continue;
         const double other_time = model_.nanoseconds_of_row(other);
-        if (other_time >= kGain * time) continue;
+        if (!(other_time < kGain * time)) continue;
         schedule = std::move(other);
         time = other_time;
         gained = true;

@@ -288,7 +288,7 @@ void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const R
   const bool in_first = within || (row.prefetches && s.prefetches_to_first && row.first_holds_next);
   const double waiting = std::max(row.tile_bytes + tiles_ahead * row.rows * row.bytes, 2 * first_);
   // The hardware prefetcher loads one stream into the first level. Late prefetches of the kernel are there too.
-  const double streams = row.read / lines,
+  const double streams = lines > 0 ? row.read / lines : 1,
                near = s.prefetches_late && s.prefetches_to_first && row.prefetches ? 0.5 * (1 - 1 / streams) : 0;
   work.access +=
       lines * (in_first ? machine_.costs.read[0] : near * machine_.costs.read[0] + (1 - near) * read_again(waiting, row));
@@ -300,7 +300,7 @@ void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const R
 // has most of its work then, and is idle during the walks before. Returns the fraction of a line's wait that this adds to each
 // line read.
 double CostModel::waiting_stores(const Schedule& s, const Row& row, bool within) const {
-  if (within || !row.prefetches || walks_.size() < 2) return 0;
+  if (within || !row.prefetches || walks_.size() < 2 || row.read == 0) return 0;
   const bool has_functions = std::any_of(walks_.begin(), walks_.end(), [](const Walk& walk) { return walk.functions > 0; });
   const double before = has_functions       ? 0
                         : s.prefetches_late ? 0.5

@@ -53,6 +53,23 @@ TEST(CostModel, IsPositiveForEveryLegalScheduleOfEveryKernel) {
   }
 }
 
+TEST(CostModel, KernelsWithoutElementsHaveATimeToo) {
+  const auto with_empty_rows = [](Kernel kernel) {  // which keep their strides
+    kernel.extents.back() = 0;
+    return kernel;
+  };
+  for (const Kernel& kernel : {layer_norm({0, 768}), with_empty_rows(layer_norm({4, 8})), with_empty_rows(softmax({4, 8}))}) {
+    const CostModel model(kernel, machine_of());
+    std::mt19937_64 random(3);
+    for (int i = 0; i < 50; ++i) {
+      const Schedule schedule = cpu::legal_schedules(kernel, machine_of()).sample(random);
+      EXPECT_TRUE(std::isfinite(model.microseconds(schedule))) << cpu::describe(schedule);
+      EXPECT_TRUE(std::isfinite(model.nanoseconds_of_row(schedule))) << cpu::describe(schedule);
+    }
+    choice(kernel);  // ends
+  }
+}
+
 TEST(CostModel, WhatTheLastLevelHoldsIsWrittenToIt) {
   const Kernel small = layer_norm({2048, 768}), large = layer_norm({32768, 768});
   EXPECT_TRUE(choice(small).streamed.empty());
