@@ -217,7 +217,7 @@ void keep(const std::string& path, const std::string& what, const std::vector<Ti
   for (const Timed& timed : times) file << what << '\t' << timed.microseconds << '\t' << cpu::describe(timed.schedule) << '\n';
 }
 
-// `times`: the fastest first. `chosen`: the model's first choice; else the one of `times` with the lowest predicted time.
+// `chosen`: the model's first choice; else the one of `times` with the lowest predicted time.
 Ranking rank(const kernel::Kernel& kernel, const cpu::Machine& machine, const std::vector<Timed>& times,
              const std::optional<Schedule>& chosen) {
   const cpu::CostModel model(kernel, machine);
@@ -230,9 +230,10 @@ Ranking rank(const kernel::Kernel& kernel, const cpu::Machine& machine, const st
   for (size_t i = 0; chosen && i < times.size(); ++i) {
     if (times[i].schedule == *chosen) first = i;
   }
-  const Ranking ranking{spearman(predicted, measured), measured[first] / measured.front()};
+  const auto [best, worst] = std::minmax_element(measured.begin(), measured.end());
+  const Ranking ranking{spearman(predicted, measured), measured[first] / *best};
   std::printf("  ranking  Spearman %.2f over %zu schedules (%.2f to %.2f us); its first choice takes %.3f of the best's time\n",
-              ranking.spearman, times.size(), measured.front(), measured.back(), ranking.loss);
+              ranking.spearman, times.size(), *best, *worst, ranking.loss);
   return ranking;
 }
 
@@ -290,22 +291,37 @@ double gain_over(cpu::KernelTimer& timer, const cpu::KernelRunner& by_rules, con
 // Sums of logarithms of gains, and their number.
 using Tiers = std::map<std::string, std::pair<double, int>>;
 
-void run_against(const std::string& line, Tiers& tiers) {
-  const size_t first = line.find('\t'), second = line.find('\t', first + 1);
-  const auto schedule = second == std::string::npos ? std::nullopt : cpu::schedule_of(line.substr(second + 1));
-  if (!schedule)
-    throw Error(Status::invalid_arguments, join("\"", line, "\": allowed is a case, a time, a schedule, tabs between"));
-  const Case c = case_of(line.substr(0, first));
+// A line of a file of times.
+struct TimedCase {
+  std::string name;
+  Timed timed;
+};
+
+std::vector<TimedCase> read_times(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(Status::invalid_arguments, join("cannot read ", path));
+  std::vector<TimedCase> all;
+  for (std::string line; std::getline(file, line);) {
+    const size_t first = line.find('\t'), second = line.find('\t', first + 1);
+    const auto schedule = second == std::string::npos ? std::nullopt : cpu::schedule_of(line.substr(second + 1));
+    if (!schedule)
+      throw Error(Status::invalid_arguments, join("\"", line, "\": allowed is a case, a time, a schedule, tabs between"));
+    all.push_back({line.substr(0, first), {*schedule, std::atof(line.c_str() + first + 1)}});
+  }
+  return all;
+}
+
+void run_against(const Case& c, const Schedule& schedule, Tiers& tiers) {
   const cpu::Machine machine = cpu::host_machine();
   const kernel::Kernel kernel = cpu::with_rows_arranged(kernel_of(c), machine);
-  const cpu::KernelRunner by_rules = cpu::KernelRunner::by_rules(kernel, machine);
-  const bool is_same = by_rules.schedule() == *schedule;
+  const cpu::KernelRunner by_rules(kernel, machine, cpu::KernelRunner::by_rules(kernel, machine).schedule());
+  const bool is_same = by_rules.schedule() == schedule;
   double gain = 1, usual = 0;
   if (!is_same) {
     cpu::KernelTimer timer(kernel, machine);
-    gain = gain_over(timer, by_rules, cpu::KernelRunner(kernel, machine, *schedule), usual);
+    gain = gain_over(timer, by_rules, cpu::KernelRunner(kernel, machine, schedule), usual);
     std::printf("%-26s %10.2f us %6.3fx  %s  |  %s\n", c.text.c_str(), usual, gain, cpu::describe(by_rules.schedule()).c_str(),
-                cpu::describe(*schedule).c_str());
+                cpu::describe(schedule).c_str());
     std::fflush(stdout);
   }
   const int64_t bytes = moved_bytes(kernel);
@@ -319,39 +335,24 @@ void run_against(const std::string& line, Tiers& tiers) {
 }
 
 void run_against_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Error(Status::invalid_arguments, join("cannot read ", path));
   Tiers tiers;
-  for (std::string line; std::getline(file, line);) run_against(line, tiers);
+  for (const TimedCase& line : read_times(path)) run_against(case_of(line.name), line.timed.schedule, tiers);
   for (const auto& [name, sum] : tiers)
     std::printf("%-32s %3d cases: the default is %.3fx as fast\n", name.c_str(), sum.second, std::exp(sum.first / sum.second));
 }
 
-std::vector<Ranking> rank_file(const Options& options) {
-  std::ifstream file(options.ranking);
-  if (!file) throw Error(Status::invalid_arguments, join("cannot read ", options.ranking));
+std::vector<Ranking> rank_file(const std::string& path) {
   std::vector<std::pair<std::string, std::vector<Timed>>> cases;
-  for (std::string line; std::getline(file, line);) {
-    const size_t first = line.find('\t'), second = line.find('\t', first + 1);
-    const auto schedule = second == std::string::npos ? std::nullopt : cpu::schedule_of(line.substr(second + 1));
-    if (!schedule)
-      throw Error(Status::invalid_arguments, join("\"", line, "\": allowed is a case, a time, a schedule, tabs between"));
-    const std::string name = line.substr(0, first);
-    if (cases.empty() || cases.back().first != name) cases.push_back({name, {}});
-    if (!schedule->split) cases.back().second.push_back({*schedule, std::atof(line.c_str() + first + 1)});
+  for (const TimedCase& line : read_times(path)) {
+    if (line.timed.schedule.split) continue;  // chosen apart
+    if (cases.empty() || cases.back().first != line.name) cases.push_back({line.name, {}});
+    cases.back().second.push_back(line.timed);
   }
   std::vector<Ranking> all;
   const cpu::Machine machine = cpu::host_machine();
   for (const auto& [name, times] : cases) {
     std::printf("%s\n", name.c_str());
-    const kernel::Kernel kernel = cpu::with_rows_arranged(kernel_of(case_of(name)), machine);
-    all.push_back(rank(kernel, machine, times, std::nullopt));
-    const cpu::CostModel model(kernel, machine);
-    std::vector<std::pair<double, const Timed*>> order;
-    for (const Timed& timed : times) order.push_back({model.microseconds(timed.schedule), &timed});
-    for (size_t i = 0; i < std::min(order.size(), static_cast<size_t>(options.list)); ++i)
-      std::printf("  predicted %10.2f us, measured %10.2f us  %s\n", order[i].first, order[i].second->microseconds,
-                  cpu::describe(order[i].second->schedule).c_str());
+    all.push_back(rank(cpu::with_rows_arranged(kernel_of(case_of(name)), machine), machine, times, std::nullopt));
   }
   return all;
 }
@@ -418,7 +419,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     if (!options.ranking.empty()) {
-      lamina::print_summary(lamina::rank_file(options));
+      lamina::print_summary(lamina::rank_file(options.ranking));
       return 0;
     }
     std::vector<lamina::Ranking> all;

@@ -119,13 +119,13 @@ Memory::Entry Values::entry_of(const Row& row, const Node& n, const Lanes& lanes
     entry.step = *step;
     if (n.operands[1] >= 0 && lanes_of(entry.number) > 1) {
       entry.exists = nullptr;
-      split_condition(row, n.operands[1], known, entry);
+      split_terms(row, n.operands[1], MapOp::logical_and, known, {entry.exists, entry.in_row});
     }
     return entry;
   }
   if (lanes.width > 1 && lanes_of(entry.number) > 1 && node(n.operands[0]).per_element) {
     entry.number = nullptr;
-    split_sum(row, n.operands[0], known, entry);
+    split_terms(row, n.operands[0], MapOp::add, known, {entry.number, entry.common});
   }
   return entry;
 }
@@ -182,28 +182,16 @@ ValueList Values::values_of_chunk(const Row& row, NodeIndex index, std::span<con
   return values;
 }
 
-// Adds the terms of a sum to the entry's number, and those that are the same for all lanes to the part that they share.
-void Values::split_sum(const Row& row, NodeIndex index, const ElementValues& known, Memory::Entry& entry) {
+// Joins the terms of a sum or of a conjunction: those that differ between lanes, and those that are the same for all lanes.
+void Values::split_terms(const Row& row, NodeIndex index, MapOp op, const ElementValues& known, Terms terms) {
   const Node& n = node(index);
-  if (n.per_element && n.kind == NodeKind::map && n.op == MapOp::add) {
-    for (const int k : {0, 1}) split_sum(row, n.operands[static_cast<size_t>(k)], known, entry);
+  if (n.per_element && n.kind == NodeKind::map && n.op == op) {
+    for (const int k : {0, 1}) split_terms(row, n.operands[static_cast<size_t>(k)], op, known, terms);
     return;
   }
   llvm::Value* const term = n.per_element ? known[static_cast<size_t>(index)] : row.value(index);
-  llvm::Value*& sum = n.per_element ? entry.number : entry.common;
-  sum = sum == nullptr ? term : b_.CreateAdd(sum, term);
-}
-
-// Of a conjunction, the terms that are the same for all lanes and those that are not.
-void Values::split_condition(const Row& row, NodeIndex index, const ElementValues& known, Memory::Entry& entry) {
-  const Node& n = node(index);
-  if (n.per_element && n.kind == NodeKind::map && n.op == MapOp::logical_and) {
-    for (const int k : {0, 1}) split_condition(row, n.operands[static_cast<size_t>(k)], known, entry);
-    return;
-  }
-  llvm::Value* const term = n.per_element ? known[static_cast<size_t>(index)] : row.value(index);
-  llvm::Value*& all = n.per_element ? entry.exists : entry.in_row;
-  all = all == nullptr ? term : b_.CreateAnd(all, term);
+  llvm::Value*& all = n.per_element ? terms.of_lanes : terms.common;
+  all = all == nullptr ? term : op == MapOp::add ? b_.CreateAdd(all, term) : b_.CreateAnd(all, term);
 }
 
 // x minus the mean, with the mean as high + low. With a scale: (x - high) * scale - low * scale, rounded once at the end.

@@ -35,8 +35,10 @@ class Values : private Part {
   // If each element's value is as much more than that of the element before: how much.
   std::optional<int64_t> step_along_row(kernel::NodeIndex node) const;
   llvm::Value* value_at(const Row& row, kernel::NodeIndex node, llvm::Value* offset);
-  void split_sum(const Row& row, kernel::NodeIndex node, const ElementValues& known, Memory::Entry& entry);
-  void split_condition(const Row& row, kernel::NodeIndex node, const ElementValues& known, Memory::Entry& entry);
+  struct Terms {
+    llvm::Value *&of_lanes, *&common;
+  };
+  void split_terms(const Row& row, kernel::NodeIndex node, kernel::MapOp op, const ElementValues& known, Terms terms);
   Memory::Entry entry_of(const Row& row, const kernel::Node& node, const Lanes& lanes, const ElementValues& known);
   llvm::Value* centered(const Row& row, kernel::NodeIndex moments, llvm::Value* value, llvm::Value* scale = nullptr);
 
