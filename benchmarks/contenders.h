@@ -46,6 +46,7 @@ inline size_t moved_bytes(Case which, const Problem& problem) {
 struct Contender {
   std::string name;
   std::function<void()> run;
+  int settling_calls = 12;  // untimed, before all rounds
 };
 
 // Throws lamina::error with lamina's reason if it refuses the case. The name contains the number of partitions if it is not

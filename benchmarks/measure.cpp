@@ -42,15 +42,14 @@ struct Runner {
 
 // Runs until sleeping threads are awake and stay so, because the first calls may end before they wake up; and until the caches
 // hold of this contender's data what they will hold, instead of another contender's.
-void warm_up(const Contender& contender) {
-  constexpr int kCalls = 12;
+void warm_up(const Contender& contender, int calls = 12) {
   const auto start = Clock::now();
-  for (int i = 0; i < kCalls || seconds_since(start) < 5e-4; ++i) contender.run();
+  for (int i = 0; i < calls || seconds_since(start) < 5e-4; ++i) contender.run();
 }
 
 // Enough runs that a sample takes a few hundred microseconds, so that the cost of reading the clock is negligible.
 int repeats_for(const Contender& contender, bool evicts) {
-  warm_up(contender);
+  warm_up(contender, contender.settling_calls);
   if (evicts) return 1;
   return std::clamp(static_cast<int>(3e-4 / time_of(contender, 1)), 1, 1000);
 }

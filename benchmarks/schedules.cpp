@@ -234,6 +234,11 @@ Ranking rank(const kernel::Kernel& kernel, const cpu::Machine& machine, const st
   const Ranking ranking{spearman(predicted, measured), measured[first] / *best};
   std::printf("  ranking  Spearman %.2f over %zu schedules (%.2f to %.2f us); its first choice takes %.3f of the best's time\n",
               ranking.spearman, times.size(), *best, *worst, ranking.loss);
+  if (measured[first] > *best) {
+    const auto at = static_cast<size_t>(best - measured.begin());
+    std::printf("    it is    %s\n    best is  %s\n", cpu::describe(times[first].schedule).c_str(),
+                cpu::describe(times[at].schedule).c_str());
+  }
   return ranking;
 }
 

@@ -64,7 +64,7 @@ int64_t chunk_of(int64_t units, int64_t bytes, int threads) {
 
 KernelDispatch::KernelDispatch(KernelProgram program, std::unique_ptr<const KernelCode> code)
     : program_(std::move(program)), code_(std::move(code)), rows_(program_.sharing.rows), row_size_(program_.sharing.row_size) {
-  if (program_.times_stores) store_choice_ = std::make_unique<StoreChoice>(program_.streams);
+  if (program_.timed_codes > 1) access_choice_ = std::make_unique<AccessChoice>(static_cast<size_t>(program_.timed_codes));
   const auto outer = static_cast<size_t>(program_.outer_rank);
   for (int d = 0; d < program_.entry_rank; ++d) entries_ *= program_.extents[static_cast<size_t>(d)];
   rows_of_entry_ = entries_ == 0 ? 0 : rows_ / entries_;
@@ -114,11 +114,10 @@ bool KernelDispatch::shares_an_input(size_t output, std::span<void* const> point
   return false;
 }
 
-// Whether there are streamed outputs, and all start at a line of 64 bytes or, if the kernel aligns its walk to the first of
-// them, at the same element of a line.
+// Whether all streamed outputs start at a line of 64 bytes or, if the kernel aligns its walk to the first of them, at the same
+// element of a line.
 bool KernelDispatch::suits(std::span<void* const> pointers) const {
   constexpr auto kLine = static_cast<uintptr_t>(tuning::kLine);
-  if (program_.streamed.empty()) return false;
   uintptr_t first = 0;
   for (const int a : program_.streamed) {
     const auto bytes = static_cast<uintptr_t>(bytes_of(program_.args[static_cast<size_t>(a)].dtype, 1));
@@ -141,20 +140,20 @@ void KernelDispatch::run(std::span<void* const> pointers, void* scratch, const E
   }
   std::copy(call_.begin(), call_.end(), call);
   for (size_t a = 0; a < pointers.size(); ++a) call[a] = static_cast<int64_t>(reinterpret_cast<intptr_t>(pointers[a]));
-  const bool is_alone = !program_.is_worth_threads || program_.has_one_thread, may_stream = suits(pointers);
+  const bool is_alone = !program_.is_worth_threads || program_.has_one_thread;
   const Executor team = is_alone ? executor.at_most(1) : executor;
-  const StoresOfCall stores(may_stream ? store_choice_.get() : nullptr, may_stream && program_.streams);
-  const bool streams = stores.past();
+  const bool suits_all = suits(pointers);
+  const AccessOfCall access(suits_all ? access_choice_.get() : nullptr, suits_all ? 0 : program_.code_without_streaming());
   if (wants_split(team.threads()))
-    run_split(streams, call, scratch, team);
+    run_split(access.code(), call, scratch, team);
   else if (program_.column_sums.empty())
-    run_rows(streams, call, scratch, team);
+    run_rows(access.code(), call, scratch, team);
   else
-    run_column_blocks(streams, call, scratch, team);
+    run_column_blocks(access.code(), call, scratch, team);
 }
 
 KernelDispatch::Parts::Parts(const KernelDispatch& kernel, std::span<void* const> pointers)
-    : function_(kernel.code_->variant(false, false).function), row_size_(kernel.row_size_) {
+    : function_(kernel.code_->variant(kernel.program_.code_without_streaming(), false).function), row_size_(kernel.row_size_) {
   std::copy(kernel.call_.begin(), kernel.call_.end(), call_.begin());
   for (size_t a = 0; a < pointers.size(); ++a) call_[a] = static_cast<int64_t>(reinterpret_cast<intptr_t>(pointers[a]));
 }
@@ -215,9 +214,9 @@ KernelDispatch::Group KernelDispatch::group_of(int64_t index, int64_t rows_at_a_
 
 // Runs groups of rows one after the other, phase after phase: every portion walks its part of each row, then each row is
 // combined. If whole rows are reduced, a portion walks separate rows up to the last phase.
-void KernelDispatch::run_split(bool streams, const int64_t* call, void* scratch, const Executor& executor) const {
+void KernelDispatch::run_split(size_t code, const int64_t* call, void* scratch, const Executor& executor) const {
   char* const sums = static_cast<char*>(scratch);
-  const SplitWork work{code_->variant(streams, true).function, call, sums, sums + column_bytes(), streams};
+  const SplitWork work{code_->variant(code, true).function, call, sums, sums + column_bytes(), program_.streams[code]};
   const int64_t rows_at_a_time = program_.sharing.rows_between_barriers(executor.threads());
   const int64_t groups = entries_ * groups_of_entry(rows_at_a_time);
   const int64_t of_a_group = program_.split_steps - program_.paired_stages, walking = groups * of_a_group;
@@ -256,9 +255,9 @@ void KernelDispatch::run_split_stage(const SplitWork& work, Portion portion, con
 }
 
 // Threads take chunks of rows. Few long rows without reductions are divided along the row instead.
-void KernelDispatch::run_rows(bool streams, const int64_t* call, void* scratch, const Executor& executor) const {
+void KernelDispatch::run_rows(size_t code, const int64_t* call, void* scratch, const Executor& executor) const {
   if (rows_ == 0) return;
-  const auto [function, unit_of_rows] = code_->variant(streams, false);
+  const auto [function, unit_of_rows] = code_->variant(code, false);
   const bool along_rows = program_.sharing.divides_along_rows(executor.threads());
   const int64_t unit = along_rows ? kInnerUnit : unit_of_rows, extent = along_rows ? row_size_ : rows_;
   const int64_t chunk = unit * chunk_of((extent + unit - 1) / unit, program_.moved_bytes, executor.threads());
@@ -271,13 +270,13 @@ void KernelDispatch::run_rows(bool streams, const int64_t* call, void* scratch, 
           function(call, 0, rows_, begin, end, scratch);
         else
           function(call, begin, end, 0, row_size_, scratch);
-        if (streams) host::drain_stores();
+        if (program_.streams[code]) host::drain_stores();
       });
 }
 
 // Each block of a fixed number of rows fills separate partial sums. Then runs of columns are combined over the blocks.
-void KernelDispatch::run_column_blocks(bool streams, const int64_t* call, void* scratch, const Executor& executor) const {
-  const KernelFunction function = code_->variant(streams, false).function;
+void KernelDispatch::run_column_blocks(size_t code, const int64_t* call, void* scratch, const Executor& executor) const {
+  const KernelFunction function = code_->variant(code, false).function;
   const auto fill = [&](int64_t b) {
     char* const partials = static_cast<char*>(scratch) + static_cast<size_t>(b) * partial_bytes();
     const Block rows = block_of(b);
@@ -294,7 +293,7 @@ void KernelDispatch::run_column_blocks(bool streams, const int64_t* call, void* 
               return combine_partials(scratch, call, piece.begin * columns, std::min(piece.end * columns, row_size_));
             const int64_t end = std::min(piece.end * blocks_of_chunk, blocks);
             for (int64_t b = piece.begin * blocks_of_chunk; b < end; ++b) fill(b);
-            if (streams) host::drain_stores();
+            if (program_.streams[code]) host::drain_stores();
           });
 }
 

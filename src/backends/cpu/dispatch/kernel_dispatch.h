@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "backends/cpu/dispatch/store_choice.h"
+#include "backends/cpu/dispatch/access_choice.h"
 #include "backends/cpu/program/kernel_function.h"
 #include "backends/cpu/program/kernel_program.h"
 #include "backends/cpu/program/program_writer.h"
@@ -25,9 +25,9 @@ class KernelCode {
     int64_t rows_per_group = 1;  // of those that run in lanes
   };
   virtual ~KernelCode() = default;
-  // `streams`: stores past the caches, if the program has such code. `splits`: shares each row among threads. Thread-safe.
-  // Throws Error(runtime_error) if the code is for another machine.
-  virtual Variant variant(bool streams, bool splits) const = 0;
+  // `code`: of those of the program. `splits`: shares each row among threads. Thread-safe. Throws Error(runtime_error) if the
+  // code is for another machine.
+  virtual Variant variant(size_t code, bool splits) const = 0;
   virtual bool runs_here() const = 0;
   // All variants, as program_io.cpp reads them.
   virtual void write(ProgramWriter& to) const = 0;
@@ -54,15 +54,15 @@ class KernelDispatch {
   bool shares_an_input(size_t output, std::span<void* const> pointers) const;
   bool suits(std::span<void* const> pointers) const;
   static constexpr size_t kInlineWords = 256;  // descriptions of calls up to this size need no allocation
-  void run_rows(bool streams, const int64_t* call, void* scratch, const Executor& executor) const;
-  void run_split(bool streams, const int64_t* call, void* scratch, const Executor& executor) const;
+  void run_rows(size_t code, const int64_t* call, void* scratch, const Executor& executor) const;
+  void run_split(size_t code, const int64_t* call, void* scratch, const Executor& executor) const;
   struct Group;
   struct Portion;
   struct SplitWork;
   int64_t groups_of_entry(int64_t rows_at_a_time) const;
   Group group_of(int64_t index, int64_t rows_at_a_time) const;
   void run_split_stage(const SplitWork& work, Portion portion, const Group& group, int64_t stage) const;
-  void run_column_blocks(bool streams, const int64_t* call, void* scratch, const Executor& executor) const;
+  void run_column_blocks(size_t code, const int64_t* call, void* scratch, const Executor& executor) const;
   // Rows [first, end) of block `block` of the column sums.
   struct Block {
     int64_t first, end;
@@ -82,7 +82,7 @@ class KernelDispatch {
 
   KernelProgram program_;
   std::unique_ptr<const KernelCode> code_;
-  std::unique_ptr<StoreChoice> store_choice_;  // null: all calls store alike
+  std::unique_ptr<AccessChoice> access_choice_;  // null: all calls use the same code
   int64_t rows_ = 0, row_size_ = 0;
   int64_t entries_ = 1, rows_of_entry_ = 0, blocks_of_entry_ = 0;  // of column sums
   std::vector<int64_t> call_;  // pointers (filled in by run), outer extents, outer strides in bytes

@@ -16,6 +16,7 @@ namespace {
 // Larger than any memory, and small enough that products of two or three do not overflow.
 constexpr int64_t kMostElements = int64_t{1} << 45, kMostExtent = int64_t{1} << 31, kMostOfTile = int64_t{1} << 16;
 constexpr int64_t kMostBlocks = int64_t{1} << 24;
+constexpr size_t kMostCodes = 8;  // of a kernel
 
 bool has_dims(const Dims& dims, size_t rank) { return dims.size() == rank; }
 
@@ -96,7 +97,11 @@ void check(const KernelProgram& program) {
   require(std::all_of(program.column_sums.begin(), program.column_sums.end(), is_arg) &&
               std::all_of(program.streamed.begin(), program.streamed.end(), is_arg),
           "args of a kernel");
-  require(!program.streamed.empty() || (!program.streams && !program.times_stores), "args that are streamed");
+  const bool streams = std::find(program.streams.begin(), program.streams.end(), true) != program.streams.end();
+  require(streams != program.streamed.empty(), "args that are streamed");
+  const size_t codes = program.streams.size();
+  require(codes <= kMostCodes && program.code_without_streaming() < codes, "codes of a kernel");
+  require(program.timed_codes > 0 && static_cast<size_t>(program.timed_codes) <= codes, "codes that are timed");
   require(program.moved_bytes >= 0 && program.sharing.rows >= 0 && program.sharing.row_size >= 0, "sizes of a kernel");
 }
 

@@ -37,30 +37,30 @@ void write_kernel(ProgramWriter& to, const KernelDispatch& kernel) {
   kernel.code().write(to);
 }
 
-// The variants of a kernel's code in a file: with and without streaming, for whole and split rows.
+// The codes of a kernel in a file, each for whole and split rows.
 class StoredCode final : public KernelCode {
  public:
-  StoredCode(ProgramReader& from, bool streams, bool splits) {
-    for (size_t v = 0; v < 4; ++v) {
-      if ((v % 2 == 1 && !splits) || (v < 2 && !streams)) continue;
-      variants_[v].function = reinterpret_cast<KernelFunction>(const_cast<void*>(from.read_some_code()));
-      variants_[v].rows_per_group = from.get<int64_t>();
-      require(variants_[v].rows_per_group > 0, "a number of rows");
+  StoredCode(ProgramReader& from, size_t codes, bool splits) : variants_(codes) {
+    for (auto& of_code : variants_) {
+      for (size_t v = 0; v < (splits ? 2 : 1); ++v) {
+        of_code[v].function = reinterpret_cast<KernelFunction>(const_cast<void*>(from.read_some_code()));
+        of_code[v].rows_per_group = from.get<int64_t>();
+        require(of_code[v].rows_per_group > 0, "a number of rows");
+      }
     }
-    if (!streams) variants_[0] = variants_[2], variants_[1] = variants_[3];
   }
-  Variant variant(bool streams, bool splits) const override { return variants_[(streams ? 0U : 2U) + (splits ? 1U : 0U)]; }
+  Variant variant(size_t code, bool splits) const override { return variants_[code][splits ? 1 : 0]; }
   bool runs_here() const override { return true; }
   void write(ProgramWriter&) const override { LAMINA_CHECK(false, "a program from a file is not written again"); }
 
  private:
-  std::array<Variant, 4> variants_;
+  std::vector<std::array<Variant, 2>> variants_;  // whole rows, split ones
 };
 
 std::shared_ptr<const KernelDispatch> read_kernel(ProgramReader& from) {
   auto program = from.get<KernelProgram>();
   check(program);
-  auto code = std::make_unique<const StoredCode>(from, !program.streamed.empty(), program.splits());
+  auto code = std::make_unique<const StoredCode>(from, program.streams.size(), program.splits());
   return std::make_shared<const KernelDispatch>(std::move(program), std::move(code));
 }
 

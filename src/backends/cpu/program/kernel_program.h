@@ -1,6 +1,8 @@
 // A compiled kernel as data: everything that its execution needs besides its machine code.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,8 +39,10 @@ struct KernelProgram {
   // The schedules.
   std::vector<int> streamed;     // args that the code writes past the caches; empty: there is no such code
   bool aligns_to_lines = false;  // its walks begin at a line of the first of them
-  bool streams = false;          // calls use it, if the tensors' alignment allows it
-  bool times_stores = false;     // that holds for the first calls: later ones store as is faster (dispatch/store_choice.h)
+  // Per code, whether it stores past the caches. Code 0 is that of the first calls. Where the tensors' alignment does not allow
+  // such stores, the first code that has none runs.
+  std::vector<bool> streams = {false};
+  int64_t timed_codes = 1;  // later calls use the fastest of the first codes, this many of them (dispatch/access_choice.h)
   // Rows that are divided among threads. Empty: none are.
   std::vector<bool> gains_by_split;  // per number of threads; the last entry is for more
   int64_t split_steps = 0;
@@ -46,13 +50,16 @@ struct KernelProgram {
   int64_t state_bytes = 0;    // per row that is split
 
   bool splits() const { return !gains_by_split.empty(); }
+  size_t code_without_streaming() const {
+    return static_cast<size_t>(std::find(streams.begin(), streams.end(), false) - streams.begin());
+  }
 
   template <typename Self, typename Visit>
   static void for_each_field(Self& self, const Visit& visit) {
     visit(self.extents), visit(self.outer_rank), visit(self.entry_rank), visit(self.args), visit(self.column_sums);
     visit(self.sums_in_f64), visit(self.moved_bytes), visit(self.sharing), visit(self.is_worth_threads),
         visit(self.has_one_thread);
-    visit(self.has_parts), visit(self.streamed), visit(self.aligns_to_lines), visit(self.streams), visit(self.times_stores);
+    visit(self.has_parts), visit(self.streamed), visit(self.aligns_to_lines), visit(self.streams), visit(self.timed_codes);
     visit(self.gains_by_split), visit(self.split_steps), visit(self.paired_stages), visit(self.state_bytes);
   }
 };

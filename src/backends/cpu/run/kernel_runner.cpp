@@ -9,7 +9,7 @@
 #include "backends/cpu/schedule/legal_schedules.h"
 #include "backends/cpu/schedule/loop_policy.h"
 #include "backends/cpu/schedule/sharing.h"
-#include "backends/cpu/schedule/streaming.h"
+#include "backends/cpu/schedule/timed_schedules.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -30,38 +30,34 @@ KernelRunner::Code::Code(kernel::Kernel of, const Machine& on, const Schedule* c
       tuned(takes_tuned ? find_tuned<Schedule>(kernel, on) : std::nullopt),
       given(chosen != nullptr ? std::optional(*chosen)
             : tuned           ? std::optional(tuned->chosen.schedule)
-                              : std::nullopt),
-      through(std::make_unique<KernelRunner::Variant>()) {
-  Schedule schedule = given ? *given : choose_schedule(kernel, machine, true);
-  schedule.split = false;
-  streams = !schedule.streamed.empty();
-  times_stores = chosen == nullptr && stores_depend_on_others(kernel, machine);
-  Schedule streamed = streams || !times_stores ? schedule : choose_schedule(kernel, with_crowded_cache(machine), true);
-  if (!streams) through->schedule = std::move(schedule);
-  times_stores = times_stores && !streamed.streamed.empty();
-  if (!streamed.streamed.empty()) {
-    past = std::make_unique<KernelRunner::Variant>();
-    past->schedule = std::move(streamed);
-  }
-  compiled(streams);
+                              : std::nullopt) {
+  Schedule first = given ? *given : choose_schedule(kernel, machine, true);
+  first.split = false;
+  if (chosen != nullptr)
+    add(first);
+  else
+    for (Schedule& each : timed_schedules(first, kernel, machine, given.has_value())) add(std::move(each));
+  timed_codes = codes.size();
+  if (std::none_of(codes.begin(), codes.end(), [](const auto& each) { return each->schedule.streamed.empty(); }))
+    add(given ? without_streaming(first) : choose_schedule(kernel, machine, false));
+  compiled(0);
 }
 
-const KernelRunner::Variant& KernelRunner::Code::compiled(bool past_caches) const {
-  KernelRunner::Variant& variant = past_caches ? *past : *through;
-  variant.compiled.call([&] {
-    if (streams && !past_caches) {
-      variant.schedule = given ? without_streaming(*given) : choose_schedule(kernel, machine, false);
-      variant.schedule.split = false;
-    }
-    variant.code = compile_kernel(kernel, variant.schedule, machine);
-  });
+void KernelRunner::Code::add(Schedule schedule) {
+  schedule.split = false;
+  codes.push_back(std::make_unique<KernelRunner::Variant>(std::move(schedule)));
+}
+
+const KernelRunner::Variant& KernelRunner::Code::compiled(size_t code) const {
+  KernelRunner::Variant& variant = *codes[code];
+  variant.compiled.call([&] { variant.code = compile_kernel(kernel, variant.schedule, machine); });
   return variant;
 }
 
 // Only some numbers of threads need it.
-const CompiledKernel& KernelRunner::Code::split(bool past_caches) const {
-  compiled(past_caches);
-  KernelRunner::Variant& variant = past_caches ? *past : *through;
+const CompiledKernel& KernelRunner::Code::split(size_t code) const {
+  compiled(code);
+  KernelRunner::Variant& variant = *codes[code];
   variant.split_compiled.call([&] {
     Schedule schedule = variant.schedule;
     schedule.split = true;
@@ -70,23 +66,22 @@ const CompiledKernel& KernelRunner::Code::split(bool past_caches) const {
   return variant.split;
 }
 
-KernelCode::Variant KernelRunner::Code::variant(bool past_caches, bool splits) const {
+KernelCode::Variant KernelRunner::Code::variant(size_t code, bool splits) const {
   if (!is_for_host)
     throw Error(Status::runtime_error, join("cpu backend: ", main().code.symbol, " is compiled for ", machine.cpu,
                                             ", whose instructions this machine lacks"));
-  const KernelRunner::Variant& of = compiled(past_caches);
-  return {splits ? split(past_caches).function : of.code.function, of.schedule.rows_per_group};
+  const KernelRunner::Variant& of = compiled(code);
+  return {splits ? split(code).function : of.code.function, of.schedule.rows_per_group};
 }
 
 void KernelRunner::Code::write(ProgramWriter& to) const {
   const bool splits = program_of(*this).splits();
-  for (const bool past_caches : {true, false}) {
-    if (past_caches && past == nullptr) continue;
-    const KernelRunner::Variant& of = compiled(past_caches);
+  for (size_t code = 0; code < codes.size(); ++code) {
+    const KernelRunner::Variant& of = compiled(code);
     cpu::write(to, of.code);
     to.write(int64_t{of.schedule.rows_per_group});
     if (!splits) continue;
-    cpu::write(to, split(past_caches));
+    cpu::write(to, split(code));
     to.write(int64_t{of.schedule.rows_per_group});
   }
 }
@@ -104,7 +99,9 @@ static std::vector<bool> gains_by_split(const kernel::Kernel& kernel, const Mach
 KernelProgram KernelRunner::program_of(const Code& code) {
   const kernel::Kernel& kernel = code.kernel;
   const Schedule& schedule = code.main().schedule;
-  const Schedule* const streamed = code.past != nullptr ? &code.past->schedule : nullptr;
+  const auto streaming =
+      std::find_if(code.codes.begin(), code.codes.end(), [](const auto& each) { return !each->schedule.streamed.empty(); });
+  const Schedule* const streamed = streaming != code.codes.end() ? &(*streaming)->schedule : nullptr;
   KernelProgram program{
       .extents = kernel.extents,
       .outer_rank = kernel.outer_rank,
@@ -114,9 +111,10 @@ KernelProgram KernelRunner::program_of(const Code& code) {
       .is_worth_threads = CostModel(kernel, code.machine).is_worth_threads(),
       .streamed = streamed != nullptr ? streamed->streamed : std::vector<int>{},
       .aligns_to_lines = streamed != nullptr && (streamed->follows_lines || streamed->realigns),
-      .streams = code.streams,
-      .times_stores = code.times_stores,
+      .streams = {},
+      .timed_codes = static_cast<int64_t>(code.timed_codes),
       .gains_by_split = gains_by_split(kernel, code.machine, code.given ? *code.given : schedule, code.given.has_value())};
+  for (const auto& each : code.codes) program.streams.push_back(!each->schedule.streamed.empty());
   for (const kernel::Arg& arg : kernel.args) {
     program.args.push_back({arg.dtype, arg.output, arg.strides});
     program.has_one_thread = program.has_one_thread || (arg.output && shares_bytes(arg));
@@ -139,7 +137,7 @@ KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine, const 
   code_ = code.get();
   KernelProgram program = program_of(*code);
   dispatch_ = std::make_shared<const KernelDispatch>(std::move(program), std::move(code));
-  if (dispatch_->wants_split(machine.cores)) code_->split(code_->streams);
+  if (dispatch_->wants_split(machine.cores)) code_->split(0);
 }
 
 Schedule KernelRunner::schedule() const {
@@ -154,9 +152,9 @@ std::string KernelRunner::choice() const {
     return fields.empty() ? std::string("nothing unusual") : fields;
   };
   const std::string what = text_of_schedule(schedule());
-  const std::string by_time = !code_->times_stores ? ""
-                              : code_->streams     ? "; stores through the caches where calls are faster so"
-                                               : join("; where calls are faster so: ", text_of_schedule(code_->past->schedule));
+  std::string by_time;
+  for (size_t code = 1; code < code_->timed_codes; ++code)
+    by_time += (code == 1 ? "; where calls are faster so: " : "; or: ") + text_of_schedule(code_->codes[code]->schedule);
   if (!code_->tuned) return join(code_->given ? "given: " : "by rule: ", what, by_time);
   return tuned_texts::choice(what, text_of(*code_->tuned)) + by_time;
 }

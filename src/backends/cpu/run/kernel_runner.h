@@ -33,9 +33,9 @@ class KernelRunner {
   KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule& schedule)
       : KernelRunner(std::move(kernel), machine, &schedule, false) {}
 
-  // See KernelDispatch. Allocates only to compile further variants: one with the other stores, for the first tensors whose
-  // alignment does not allow streaming, or for the first trial of other stores (dispatch/store_choice.h); and one that shares
-  // each row among threads, for the first number of threads that needs it.
+  // See KernelDispatch. Allocates only to compile further codes: one without streaming, for the first tensors whose alignment
+  // does not allow it; others for their first trial (dispatch/access_choice.h); and one that shares each row among threads, for
+  // the first number of threads that needs it.
   void run(std::span<void* const> pointers, void* scratch, const Executor& executor) const {
     dispatch_->run(pointers, scratch, executor);
   }
@@ -56,27 +56,30 @@ class KernelRunner {
 
   // The code of whole rows is compiled at the first use, and so is that of parts of rows.
   struct Variant {
+    explicit Variant(Schedule of) : schedule(std::move(of)) {}
+
     Once compiled{LockRow::code_of_kernel}, split_compiled{LockRow::code_of_kernel};
-    Schedule schedule = {};
+    Schedule schedule;
     CompiledKernel code = {}, split = {};
   };
   struct Code final : KernelCode {
     Code(kernel::Kernel kernel, const Machine& machine, const Schedule* given, bool takes_tuned);
-    KernelCode::Variant variant(bool streams, bool splits) const override;
+    KernelCode::Variant variant(size_t code, bool splits) const override;
     bool runs_here() const override { return is_for_host; }
     void write(ProgramWriter& to) const override;
-    const KernelRunner::Variant& compiled(bool streams) const;
-    const CompiledKernel& split(bool streams) const;
-    const KernelRunner::Variant& main() const { return streams ? *past : *through; }
+    const KernelRunner::Variant& compiled(size_t code) const;
+    const CompiledKernel& split(size_t code) const;
+    const KernelRunner::Variant& main() const { return *codes.front(); }
+    void add(Schedule schedule);
 
     Machine machine;
     bool is_for_host;
     kernel::Kernel kernel;
     std::optional<TunedSchedule<Schedule>> tuned;
-    std::optional<Schedule> given;                         // from measurements or from the caller; else the default
-    std::unique_ptr<KernelRunner::Variant> past, through;  // stores past the caches, if there is such code; stores through them
-    bool streams = false;                                  // the first calls store past the caches
-    bool times_stores = false;                             // later calls store as is faster
+    std::optional<Schedule> given;  // from measurements or from the caller; else the default
+    // Those that calls choose by time, the first one first; and one without streaming, if these all stream.
+    std::vector<std::unique_ptr<KernelRunner::Variant>> codes;
+    size_t timed_codes;
   };
   static KernelProgram program_of(const Code& code);
 

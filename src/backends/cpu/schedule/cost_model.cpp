@@ -340,10 +340,11 @@ void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row,
   if (!is_prefetched) work.exposed += lines * costs.miss_latency * std::clamp(afar, 0.0, 1.0);
 }
 
-// Column sums of rows that share a loop are loaded and stored once. Returns the average number of rows per loop.
-double CostModel::rows_together(const Walk& walk, const Schedule& s) {
+// The average number of rows per loop of the last walk: what these share is loaded once, and their column sums are also stored
+// once.
+double CostModel::rows_together(const Walk& walk, const Schedule& s) const {
   const int loops = (s.rows_per_tile + s.rows_together - 1) / s.rows_together;
-  return walk.sums > 0 ? static_cast<double>(s.rows_per_tile) / loops : 1;
+  return &walk == &walks_.back() ? static_cast<double>(s.rows_per_tile) / loops : 1;
 }
 
 void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walking& walking) const {
@@ -359,7 +360,8 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
       read_own(place, a, s, row, work);
       continue;
     }
-    work.access += static_cast<double>(bytes_of(arg.dtype, kernel_.row_size())) / kLineBytes * shared_line(s, row, in_strips);
+    work.access += static_cast<double>(bytes_of(arg.dtype, kernel_.row_size())) / kLineBytes * shared_line(s, row, in_strips) /
+                   rows_together(walk, s);
     if (bits_of(arg.dtype) < 32) ++work.conversions;
   }
   const double sum = shared_line(s, row, in_strips);  // is written to the level from which it was read
@@ -397,9 +399,9 @@ double CostModel::along_row(const Schedule& s) const {
   const Row row = row_of(s);
   Walking walking;
   for (size_t place = 0; place < walks_.size(); ++place) add_walk(place, s, row, walking);
-  // The hardware prefetcher also loads lines into the first level that a walk prefetches shortly before their use, if a cache
-  // has them.
-  const bool is_prefetched = (row.prefetches && row.level > 0) || (!s.prefetched_within_row.empty() && row.from_memory > 0);
+  // Rows that a cache has are fast enough without prefetches, unless the first level holds what is prefetched until its use.
+  const bool rows_in_time = row.prefetches && (row.from_memory > 0 || (row.level > 0 && row.first_holds_next));
+  const bool is_prefetched = rows_in_time || (!s.prefetched_within_row.empty() && row.from_memory > 0);
   const double seen = is_prefetched ? kSeenIfPrefetched : kSeen;
   return std::max(walking.time + seen * row.transfer, row.transfer + seen * walking.busy) + walking.exposed + ends_of_row(s) +
          walk_count() * machine_.costs.walk + of_row_values_ / (batches_rows(kernel_) ? s.rows_per_tile : 1);

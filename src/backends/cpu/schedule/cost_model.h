@@ -47,7 +47,7 @@ class CostModel {
   void read_first(const Walk& walk, int arg, const Schedule& schedule, const Row& row, Work& work) const;
   double waiting_stores(const Schedule& schedule, const Row& row, bool within) const;
   void read_own(size_t place, int arg, const Schedule& schedule, const Row& row, Work& work) const;
-  static double rows_together(const Walk& walk, const Schedule& schedule);
+  double rows_together(const Walk& walk, const Schedule& schedule) const;
   void add_walk(size_t place, const Schedule& schedule, const Row& row, Walking& walking) const;
   double ends_of_row(const Schedule& schedule) const;
   double walk_count() const;

@@ -104,15 +104,4 @@ bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule, const Mach
          });
 }
 
-bool stores_depend_on_others(const Kernel& kernel, const Machine& machine) {
-  constexpr int64_t kMostOfLast = 4;
-  const int64_t bytes = moved_bytes(kernel);
-  return bytes > machine.caches.second * std::max(machine.cores, 1) && bytes < kMostOfLast * machine.caches.last;
-}
-
-Machine with_crowded_cache(Machine machine) {
-  machine.caches.last = machine.caches.second * std::max(machine.cores, 1);
-  return machine;
-}
-
 }  // namespace lamina::cpu

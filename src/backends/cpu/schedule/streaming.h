@@ -1,4 +1,4 @@
-// Outputs that are written past the caches, how a row's walk aligns to their lines, and when measured times decide.
+// Outputs that are written past the caches, and how a row's walk aligns to their lines.
 #pragma once
 
 #include <vector>
@@ -18,12 +18,5 @@ bool begins_within_lines(const kernel::Kernel& kernel, const Schedule& schedule)
 // Whether rows are contiguous, and of the compute type or, if they have at least a chunk of lanes, of 16 bits, of which a
 // line has two vectors. For column sums, processing rows together is worth more.
 bool leaves_as_stream(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine);
-
-// Whether a call moves more than the cores' own caches hold, and not so much more than the last level that only memory counts.
-// What other programs leave of these decides then which stores are faster.
-bool stores_depend_on_others(const kernel::Kernel& kernel, const Machine& machine);
-
-// The same machine while other programs fill its last-level cache.
-Machine with_crowded_cache(Machine machine);
 
 }  // namespace lamina::cpu

@@ -35,14 +35,14 @@ TEST(ProgramLayout, IsThatOfItsVersion) {
            layout<cpu::ConvolutionProgram>("ConvolutionProgram"), layout<cpu::LineProgram>("LineProgram"),
            layout<cpu::TapProgram>("TapProgram"), "ProductStrides ", sizeof(cpu::ProductStrides), "\nLineStrides ",
            sizeof(cpu::LineStrides), "\nTapStrides ", sizeof(cpu::TapStrides), "\n");
-  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 10
+  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 11
 AxisRowsProgram 2
 TopKProgram 9
 RunningProgram 8
 RecurrenceProgram 7
 GroupedProgram 7
 GroupedSumsProgram 10
-KernelProgram 26
+KernelProgram 27
 ProductProgram 56
 TileProgram 20
 WindowRowsProgram 34

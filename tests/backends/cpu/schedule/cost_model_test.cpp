@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-#include "backends/cpu/schedule/streaming.h"
+#include "backends/cpu/schedule/timed_schedules.h"
 #include "backends/cpu/support/described_machines.h"
 #include "backends/cpu/support/scheduled_kernels.h"
 #include "backends/cpu/support/schedules_with.h"
@@ -100,6 +100,37 @@ TEST(CostModel, TimesDecideWhereOtherProgramsMatter) {
   EXPECT_FALSE(cpu::stores_depend_on_others(layer_norm({80000, 256}), machine)) << "in memory";
   EXPECT_FALSE(cpu::stores_depend_on_others(layer_norm({4000, 256}), machine_of(0))) << "of an unknown size";
   EXPECT_FALSE(choice(layer_norm({4000, 256}), cpu::with_crowded_cache(machine)).streamed.empty());
+  EXPECT_FALSE(cpu::prefetches_depend_on_others(layer_norm({4000, 256}), machine)) << "in the last level";
+  EXPECT_TRUE(cpu::prefetches_depend_on_others(layer_norm({80000, 256}), machine));
+  EXPECT_FALSE(cpu::prefetches_depend_on_others(layer_norm({80000, 256}), machine_of(0))) << "of an unknown size";
+}
+
+// In a cache the stores, in memory the prefetches, between both; each alternative differs from the first schedule in that.
+TEST(CostModel, TimedSchedulesDifferInTheirAccesses) {
+  const auto timed = [](int64_t rows) {
+    const Kernel kernel = layer_norm({rows, 256});
+    const Machine machine = machine_of();
+    return cpu::timed_schedules(cpu::choose_schedule(kernel, machine, true), kernel, machine, false);
+  };
+  EXPECT_EQ(timed(1000).size(), 1U);
+  const std::vector<Schedule> in_cache = timed(4000), between = timed(40000), in_memory = timed(80000);
+  ASSERT_EQ(in_cache.size(), 2U);
+  EXPECT_NE(in_cache[0].streamed.empty(), in_cache[1].streamed.empty());
+  EXPECT_EQ(between.size(), 3U);
+  ASSERT_EQ(in_memory.size(), 2U);
+  EXPECT_EQ(in_memory[0].streamed, in_memory[1].streamed);
+  EXPECT_NE(in_memory[0].prefetched_within_row.empty(), in_memory[1].prefetched_within_row.empty());
+}
+
+// From a schedule that prefetches within rows, the other one prefetches the next rows.
+TEST(CostModel, TimedPrefetchesGoBothWays) {
+  const Kernel kernel = layer_norm({80000, 256});
+  const Machine machine = machine_of();
+  const Schedule first = cpu::choose_schedule(kernel, machine, true);
+  const Schedule second = cpu::timed_schedules(first, kernel, machine, false).back();
+  const Schedule third = cpu::timed_schedules(second, kernel, machine, false).back();
+  EXPECT_NE(second.prefetched_within_row.empty(), third.prefetched_within_row.empty());
+  EXPECT_NE(second.prefetches_rows, third.prefetches_rows);
 }
 
 TEST(CostModel, StoresThatCostMoreAreNotTaken) {
@@ -131,7 +162,7 @@ TEST(CostModel, ConversionsThatCostMuchAreKept) {
 TEST(CostModel, ReductionsThatCostMuchAreTakenTogether) {
   const Kernel kernel = layer_norm({4096, 512});
   Machine machine = machine_of();
-  machine.costs.fold = 40;
+  machine.costs.fold = 80;
   EXPECT_EQ(choice(kernel, machine).rows_per_tile, 8);
 }
 
