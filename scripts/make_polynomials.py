@@ -136,9 +136,10 @@ erf_tail = series(lambda s: mp.erf(mp.sqrt(s)) / mp.sqrt(s) - 1,
                   [2 / mp.sqrt(mp.pi) * (-1) ** i / (mp.factorial(i) * (2 * i + 1)) - (i == 0) for i in range(8)])
 # atan(t) = t + t^3 a(t^2) for t^2 <= 1.
 atan_tail = series(lambda s: (mp.atan(mp.sqrt(s)) / mp.sqrt(s) - 1) / s, [mp.mpf((-1) ** (i + 1)) / (2 * i + 3) for i in range(8)])
-# normal_cdf(-a) = r(a)^4 / 2 for 0 <= a <= ROOT_END: the fourth root is smooth and has no leading zeros there.
-cdf_root = lambda a: mp.erfc(a / mp.sqrt(2)) ** mp.mpf("0.25")
-ROOT_END, ROOT_DEGREE = mp.mpf("5.5"), 11
+# normal_cdf(-a) = (1 + a r(a))^8 / 2 for 0 <= a <= ROOT_END: the eighth root is smooth and has no leading zeros there.
+eighth_root = lambda a: mp.erfc(a / mp.sqrt(2)) ** mp.mpf("0.125")
+cdf_root = series(lambda a: (eighth_root(a) - 1) / a, [-1 / (4 * mp.sqrt(2 * mp.pi))])
+ROOT_END, ROOT_DEGREE = mp.mpf(6), 7
 
 
 def mills(a):
@@ -183,10 +184,12 @@ def print_table(name, rows):
 
 
 def root_table(bits):
-    # The weight combines the absolute error of normal_cdf and a thousandth of its relative error, so that the tail keeps some
-    # correct digits.
-    weight = lambda a: 2 * cdf_root(a) ** 3 + 4 / cdf_root(a) / 1000
-    return {"cdf_root": polynomial("cdf_root", cdf_root, weight, mp.mpf(0), ROOT_END, ROOT_DEGREE, bits, fixed=[1])}
+    # The error of normal_cdf is 4 root^7 times the root's, relative 8 / root times. An absolute error of 2^-26 counts as much
+    # as a relative one of 2^-16, and beyond a = 4 of 2^-10.
+    def weight(a):
+        root = eighth_root(a)
+        return a * max(4 * root**7, 8 / root * mp.mpf(2) ** (-10 if a <= 4 else -16))
+    return {"cdf_root": polynomial("cdf_root", cdf_root, weight, mp.mpf(0), ROOT_END, ROOT_DEGREE, bits)}
 
 
 def main():
@@ -194,7 +197,7 @@ def main():
     print("// Constant term first. exp(r) = 1 + r + r^2 exp_tail(r), log(1 + f) = f + f^2 log_tail(f), erf(x) = x + x erf_tail(x^2),")
     print("// atan(t) = t + t^3 atan_tail(t^2) for t up to 1,")
     print("// normal_cdf(-a) = exp(-a^2 / 2) P / (1.5 + a (sqrt(2 pi) P + mills_rest(a))), P = mills_top(a);")
-    print("// normal_cdf(-a) = cdf_root(a)^4 / 2 for a up to 5.5.")
+    print("// normal_cdf(-a) = (1 + a cdf_root(a))^8 / 2 for a up to 6.")
     print("#pragma once")
     print()
     print("namespace lamina::kernel::math {")

@@ -2,7 +2,7 @@
 // Constant term first. exp(r) = 1 + r + r^2 exp_tail(r), log(1 + f) = f + f^2 log_tail(f), erf(x) = x + x erf_tail(x^2),
 // atan(t) = t + t^3 atan_tail(t^2) for t up to 1,
 // normal_cdf(-a) = exp(-a^2 / 2) P / (1.5 + a (sqrt(2 pi) P + mills_rest(a))), P = mills_top(a);
-// normal_cdf(-a) = cdf_root(a)^4 / 2 for a up to 5.5.
+// normal_cdf(-a) = (1 + a cdf_root(a))^8 / 2 for a up to 6.
 #pragma once
 
 namespace lamina::kernel::math {
@@ -21,9 +21,8 @@ inline constexpr struct {
   double mills_top[6] = {0x1.8000000000000p-1, 0x1.a0a29a0000000p-1, 0x1.b2507a0000000p-2,
                          0x1.06276a0000000p-3, 0x1.6e97fc0000000p-6, 0x1.eb0a360000000p-10};
   double mills_rest[4] = {0x1.e380180000000p-1, 0x1.3f7c700000000p-2, 0x1.cb41620000000p-5, 0x1.33bf100000000p-8};
-  double cdf_root[12] = {0x1.0000000000000p+0,  -0x1.98845a0000000p-3,  -0x1.e8e9ca0000000p-5,  0x1.65b3540000000p-8,
-                         0x1.32d65c0000000p-8,  -0x1.0ce1220000000p-12, -0x1.ad7b380000000p-13, -0x1.f875040000000p-19,
-                         0x1.0faa340000000p-16, -0x1.b532860000000p-19, 0x1.25c4a40000000p-22,  -0x1.2fc2380000000p-27};
+  double cdf_root[8] = {-0x1.98843a0000000p-4, -0x1.1d36d60000000p-5,  -0x1.81703e0000000p-11, 0x1.ae755e0000000p-10,
+                        0x1.36f2e20000000p-15, -0x1.13ef980000000p-14, 0x1.131e0a0000000p-17,  -0x1.5f90f80000000p-22};
 } kFloatPolynomials;
 
 inline constexpr struct {

@@ -20,7 +20,7 @@ Value gelu_tanh_argument(Value x) {
 void gelu(OpLowering& op) {
   const Value x = op.in(0);
   const bool tanh_form = op.attribute<std::string>("mode") == "gelu_tanh";
-  op.out(0, x * (tanh_form ? unary(MapOp::sigmoid, gelu_tanh_argument(x)) : unary(MapOp::normal_cdf, x)));
+  op.out(0, tanh_form ? x * unary(MapOp::sigmoid, gelu_tanh_argument(x)) : unary(MapOp::gelu, x));
 }
 
 // tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2). Beyond x = 20 the ratio is 1, and a larger x would overflow e.

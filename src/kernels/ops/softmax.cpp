@@ -7,6 +7,16 @@ namespace lamina::kernel {
 
 namespace {
 
+// e / total for e from 0 to 1 and a total that is the row's, from 1 to its length. The inverse of the total is computed once,
+// as the sum of two numbers, so that an element needs no division. The result is the correctly rounded quotient, unless the
+// quotient is within 2^-22 units of the midpoint between two numbers, or subnormal.
+Value divide_by_total(Value e, Value total) {
+  const Value one = total.builder->constant(1, total.type());
+  const Value inverse = one / total;
+  const Value rest = fma(-inverse, total, one) * inverse;
+  return fma(e, inverse, e * rest);
+}
+
 // With mode inf_as_zero, a row of only -inf gets zeros, also as its statistic. Plain arithmetic would give NaN.
 void softmax(OpLowering& op) {
   const Value x = op.in(0);
@@ -19,7 +29,7 @@ void softmax(OpLowering& op) {
   };
   const Value e = exp(x - unless_all_inf(maximum, 0));
   const Value total = op.k.reduce(Reduction::sum, e);
-  op.out(0, e / unless_all_inf(total, 1));
+  op.out(0, divide_by_total(e, unless_all_inf(total, 1)));
   if (op.wants("stats")) op.out("stats", unless_all_inf(maximum + op.k.map(MapOp::log, total), 0));
 }
 

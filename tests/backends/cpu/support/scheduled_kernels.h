@@ -86,7 +86,7 @@ inline kernel::Kernel layer_norm_gelu(const Shape& shape) {
   const auto moments = k.builder().moments(x);
   const kernel::Value y =
       fma(k.builder().center(x, moments, 1.0 / sqrt(moments.variance + 1e-5)), k.weight("gamma"), k.weight("beta"));
-  k.out(y * k.builder().map(kernel::MapOp::normal_cdf, y), "dst");
+  k.out(k.builder().map(kernel::MapOp::gelu, y), "dst");
   return k.finish();
 }
 
