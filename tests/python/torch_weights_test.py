@@ -41,7 +41,8 @@ def fresh():
 
 
 def compiled(model, **options):
-    return torch.compile(model, backend="lamina", options={"warn": False, **options})
+    """Matrices of products are packed as the weights of convolutions are by default."""
+    return torch.compile(model, backend="lamina", options={"warn": False, "pack": 1 << 40, **options})
 
 
 def unpacked(model, x):
@@ -200,6 +201,28 @@ def test_convolutions_and_autocast_pack_too():
         assert torch.equal(run(x), unpacked(model, x))
 
 
+def test_by_default_products_read_matrices_as_they_are():
+    model, x = Model(), batch()
+    run = torch.compile(model, backend="lamina", options={"warn": False})
+    with torch.no_grad():
+        for _ in range(4):
+            assert torch.equal(run(x), unpacked(model, x))
+        assert lt.packed_bytes() == 0
+        weights = lt.explain(model, x).graphs[0].weights()
+        assert weights and all("as it is" in weight.reason for weight in weights if weight.name.endswith("weight")), weights
+        model.layers[0].weight.data.mul_(2)
+        assert torch.equal(run(x), unpacked(model, x))
+
+
+def test_by_default_convolutions_are_packed():
+    model, x = nn.Conv2d(64, 64, 3), torch.randn(2, 64, 20, 20)
+    run = torch.compile(model, backend="lamina", options={"warn": False})
+    with torch.no_grad():
+        for _ in range(4):
+            assert torch.equal(run(x), unpacked(model, x))
+    assert lt.packed_bytes() > 0
+
+
 def test_memory_is_freed_with_the_model():
     model = Model()
     run = compiled(model)
@@ -221,7 +244,6 @@ def test_the_limit_is_kept():
             assert lt.packed_bytes() <= 2 * SIZE + SIZE // 2
         assert lt.packed_bytes() > 0
         assert torch.equal(result, unpacked(model, x))
-        assert lt.explain(model, x).graphs[0].weights()[0].packed
 
 
 def test_nothing_is_packed_without_memory_for_it():
@@ -255,7 +277,7 @@ def test_two_models_that_share_weights():
 def test_layers_that_share_a_graph_keep_their_own_copies():
     layers, x = [nn.Linear(WIDTH, WIDTH) for _ in range(3)], batch()
     for layer in layers:
-        layer.compile(backend="lamina", options={"warn": False})
+        layer.compile(backend="lamina", options={"warn": False, "pack": 1 << 40})
     with torch.no_grad():
         for _ in range(3):
             for layer in layers:
@@ -267,7 +289,7 @@ def test_parameters_as_arguments():
     from torch.func import functional_call
 
     model, x = Model(), batch()
-    run = torch.compile(lambda p, x: functional_call(model, p, (x,)), backend="lamina", options={"warn": False})
+    run = torch.compile(lambda p, x: functional_call(model, p, (x,)), backend="lamina", options={"warn": False, "pack": 1 << 40})
     with torch.no_grad():
         for scale in (1.0, 1.0, 1.0, 0.5, 0.5):
             given = {name: p * scale for name, p in model.named_parameters()}
@@ -376,19 +398,21 @@ def test_explain_tells_what_is_packed():
     class Mixed(nn.Module):
         def __init__(self):
             super().__init__()
-            self.body, self.small = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 8)
+            self.body, self.small, self.filter = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 8), nn.Conv2d(64, 64, 3)
 
-        def forward(self, x, extra):
-            return self.small(torch.relu(self.body(x))), x @ extra
+        def forward(self, x, extra, image):
+            return self.small(torch.relu(self.body(x))), x @ extra, self.filter(image)
 
-    with torch.no_grad():
-        report = lt.explain(Mixed(), batch(), torch.randn(WIDTH, WIDTH))
-        few = lt.explain(Model(), batch(3))
+    def explained(side):
+        with torch.no_grad():
+            return lt.explain(Mixed(), batch(), torch.randn(WIDTH, WIDTH), torch.randn(2, 64, side, side))
+
+    report, few = explained(20), explained(5)
     told = {weight.reason for weight in report.graphs[0].weights()}
-    assert told == {"", "it is small", "it is not a parameter or buffer"}
-    assert [w.size for w in report.graphs[0].weights() if w.packed] == [SIZE]
-    assert "1 of 3 weights of inference_" in str(report)
-    assert "a call reads each element 3 times" in str(few)
+    assert told == {"", "it is small", "it is not a parameter or buffer", "products read it as it is (options freeze and pack: it is packed)"}
+    assert [w.size for w in report.graphs[0].weights() if w.packed] == [64 * 64 * 9 * 4]
+    assert "1 of 4 weights of inference_" in str(report)
+    assert "a call reads each element 18 times" in str(few)
 
 
 def test_fingerprints():

@@ -54,7 +54,8 @@ class FallbackWarning(UserWarning):
 class Options:
     """require: the minimum share (0 to 1) of nodes computing floats that lamina must run; below it, compilation fails. dump:
     folder for a JSON dump of each graph, which `lamina replay` runs. warn: False silences FallbackWarning. pack: the most
-    bytes that packed weights may take in the process; None: a quarter of the available memory. freeze: True packs weights at
+    bytes that packed weights may take in the process; None: a quarter of the available memory, and matrices of floats that products
+    read as they are stay unpacked. freeze: True packs weights at
     once, and notices only changes that torch counts. reports: a list to which a GraphReport of each compiled graph is added; it
     silences FallbackWarning, too."""
 

@@ -57,6 +57,7 @@ class WeightsUse(NamedTuple):
 
     reads: int = 0  # of each element of the weights
     size: int = 0  # elements of the weights
+    is_matrix: bool = True  # only of products, which read the tensor itself, perhaps transposed
 
 
 class Lowering:
@@ -73,6 +74,7 @@ class Lowering:
         self.node_of_op: dict[int, Node] = {}
         self.origin: dict[int, Node] = {}  # tensor id -> the node whose value it has
         self.made_from: dict[int, list] = {}  # tensor id -> the only input of its op, or all inputs of an elementwise one
+        self.moved: set[int] = set()  # tensors whose op only moves elements
         self.uses: dict[int, WeightsUse] = {}  # by the ids of tensors from which weights are computed
         self.wildcards: set[int] = set()
         self._op_count = self._tensor_count = 0
@@ -156,6 +158,8 @@ class Lowering:
         if len(inputs) == 1 or is_elementwise(kind):
             ids = [tensor.id for tensor in inputs if tensor is not None]
             self.made_from.update((tensor.id, ids) for tensor in made if tensor is not None)
+            if kind in ("StaticReshape", "StaticTranspose"):
+                self.moved.add(made[0].id)
         self._note_weights(kind, inputs, made[0], attributes)
         return made[0] if len(made) == 1 else tuple(made)
 
@@ -167,16 +171,19 @@ class Lowering:
             reads = math.prod(made.shape) // max(made.shape[1], 1)
         else:
             reads = math.prod(made.shape) // max(made.shape[-1] * math.prod(inputs[place].shape[:-2]), 1)
-        open_ids, seen = [inputs[place].id], set()
+        open_ids, seen, is_matrix = [inputs[place].id], set(), kind == "MatMul"
         while open_ids:
             found = open_ids.pop()
             if found in seen:
                 continue
             seen.add(found)
             open_ids += self.made_from.get(found, [])
-            if found not in self.made_from:
+            if found in self.made_from:
+                is_matrix = is_matrix and found in self.moved
+            else:
                 before = self.uses.get(found, WeightsUse())
-                self.uses[found] = WeightsUse(before.reads + reads, max(before.size, math.prod(inputs[place].shape)))
+                size = max(before.size, math.prod(inputs[place].shape))
+                self.uses[found] = WeightsUse(before.reads + reads, size, before.is_matrix and is_matrix)
 
     def known_tensor(self, name: str, value: torch.Tensor) -> LogicalTensor:
         """Returns a tensor of this value, which becomes an attribute of the module."""

@@ -1,7 +1,7 @@
 """Packs weights once, as long as they do not change (docs/decisions/0027-packed-weights.md).
 
-A product reads its weights in a layout of its own, and packing them takes as long as the product of a few hundred rows. A
-graph gets its weights anew in each call. A weight is *settled* when calls in a row bring the same storage, address and count
+A convolution reads its weights in a layout of its own, and packing them takes time in each call. Products of floats read matrices
+as they are, and pack them only if a user asks for it. A graph gets its weights anew in each call. A weight is *settled* when calls in a row bring the same storage, address and count
 of writes (`_version`). Settled weights become constants of a second executable, which packs them in its first run.
 
 torch does not count all writes (`.data`, numpy, fused optimizers), so each call also compares a fingerprint of the bytes.
@@ -10,6 +10,7 @@ A changed weight is packed again only after more calls without a change, so that
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -25,14 +26,14 @@ from lamina._program import Linked
 
 log = logging.getLogger("lamina.torch")
 SMALLEST = 1 << 16  # bytes: packing less takes microseconds
-READS = 129  # of each element in a call: for fewer rows, a product that does not pack is faster than comparing the bytes
+READS = 129  # of each element in a call: with fewer, comparing the bytes takes longer than what packing saves
 WELL_USED = 16  # calls with packed weights after which a change does not delay the next packing
 LONGEST_WAIT = 1 << 20  # calls
 SHARE_OF_MEMORY = 4  # by default, packed weights take at most this part of the memory that is available without them
 
 
 class Settings(NamedTuple):
-    limit: Optional[int] = None  # bytes of packed weights in the process; None: a part of the available memory
+    limit: Optional[int] = None  # bytes of packed weights in the process; None: a part of the available memory, for what needs packing
     freeze: bool = False  # trust torch's count of writes: bytes are compared only if there is none
 
 
@@ -107,9 +108,20 @@ def candidate(place: int, name: str, value: torch.Tensor, use: Any, is_static: b
         why = "it is not a parameter or buffer"
     elif max(size, use.size) < SMALLEST:
         why = "it is small"
+    elif settings.limit is None and not settings.freeze and use.is_matrix and _is_read_in_place(value.dtype):
+        why = "products read it as it is (options freeze and pack: it is packed)"
     elif use.reads < READS and not settings.freeze:
         why = f"a call reads each element {use.reads} times; comparing its bytes pays from {READS} on (option freeze: they are not compared)"
     return Candidate(place, name, size, why)
+
+
+@functools.cache
+def _is_read_in_place(dtype: torch.dtype) -> bool:
+    """Whether lamina's own products multiply this type, at full speed in place. With instructions for tiles (AMX), oneDNN
+    multiplies bf16, from packed weights."""
+    if dtype == torch.bfloat16:
+        return not getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)()
+    return dtype in (torch.float32, torch.float64)
 
 
 class _Weight:

@@ -1,6 +1,17 @@
 #include "backends/cpu/dispatch/next_panel.h"
 
+#include <algorithm>
+#include <bit>
+
+#include "backends/cpu/dispatch/primitive.h"
+
 namespace lamina::cpu {
+
+namespace {
+
+constexpr int64_t kLine = 64;  // bytes
+
+}  // namespace
 
 void NextPanel::share(int64_t tiles, int64_t count, int64_t elements, ProductStrides& strides) {
   strides.copied_rows = rows_of_tile;
@@ -14,10 +25,9 @@ void NextPanel::share(int64_t tiles, int64_t count, int64_t elements, ProductStr
   to += rows * to_row;
 }
 
-// As ProductDispatch::run_unit.
-std::optional<PanelPlace> place_after(PanelPlace place, const ProductProgram& program, int64_t first_column, int64_t end_column,
-                                      int64_t end_k) {
-  if (program.copies_rows) {
+std::optional<PanelPlace> place_after(PanelPlace place, const ProductProgram& program, bool blocks_first, int64_t first_column,
+                                      int64_t end_column, int64_t end_k) {
+  if (blocks_first) {
     place.column += program.columns;
     if (place.column >= end_column) place = {place.first_k + program.k_block, first_column};
   } else {
@@ -26,6 +36,12 @@ std::optional<PanelPlace> place_after(PanelPlace place, const ProductProgram& pr
   }
   if (place.first_k >= end_k || place.column >= end_column) return std::nullopt;
   return place;
+}
+
+int64_t prefetched_for_entry(int64_t row_bytes, int64_t tiles) {
+  if (tiles > row_bytes) return 0;
+  const auto share = static_cast<uint64_t>(parts(row_bytes, tiles));
+  return std::min(static_cast<int64_t>(std::bit_ceil(share)), kLine);
 }
 
 }  // namespace lamina::cpu

@@ -2,18 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
+#include <new>
 #include <utility>
 
-#include "backends/cpu/dispatch/next_panel.h"
-
 namespace lamina::cpu {
-
-namespace {
-
-constexpr int64_t kRowsOfCutPanel = 128;
-
-}  // namespace
 
 // Rows and columns of one entry of the batch, and some entries of k, on one thread.
 struct ProductDispatch::Unit {
@@ -26,6 +18,7 @@ struct ProductDispatch::Unit {
   int64_t first_k = 0, count = 0;
   int64_t end_column = part.end_column;  // `part` may be one panel of the unit
   NextPanel* next = nullptr;             // of a schedule that copies it
+  int64_t number = 0;                    // of all units
 };
 
 // Rows of src as a register tile reads them, or the pointers to them. Distances are in bytes.
@@ -92,8 +85,9 @@ void ProductDispatch::plan_scratch() {
   tile_bytes_ = whole_lines(program_.rows * program_.columns * sum_bytes_);
   if (writes_units() || (stack_.dst.dtype != program_.stored_type && program_.k_block < program_.k))
     sums_row_bytes_ = row_bytes(parts(std::min(program_.column_block, stack_.n), program_.columns) * program_.columns);
-  thread_bytes_ = all_panels_bytes_ + all_rows_bytes_ + 2 * tile_bytes_ +
-                  static_cast<size_t>(sums_row_bytes_ * std::min(program_.row_block, stack_.m));
+  const auto sums_bytes = static_cast<size_t>(sums_row_bytes_ * std::min(program_.row_block, stack_.m));
+  const size_t next_bytes = program_.copies_next ? whole_lines(sizeof(NextPanel)) : 0;
+  thread_bytes_ = all_panels_bytes_ + all_rows_bytes_ + 2 * tile_bytes_ + sums_bytes + next_bytes;
 }
 
 // The pointers to the rows of a tile, then the rows that are made.
@@ -126,6 +120,7 @@ void ProductDispatch::run_units(const Memory& memory, int64_t terms, void* scrat
                                 const UnitEnded& ended) const {
   const int64_t end_k = terms == stack_.k ? program_.k : parts(terms, program_.entries);
   const Executor team = executor.at_most(program_.is_worth_threads ? program_.threads : 1);
+  for (int thread = 0; program_.copies_next && thread < team.threads(); ++thread) new (next_of(scratch, thread)) NextPanel;
   for_each_tile(unit_count(), team, [&](int64_t i, int thread) {
     const int64_t entry = i / std::ssize(units_);
     const ProductUnit& part = units_[static_cast<size_t>(i % std::ssize(units_))];
@@ -135,12 +130,20 @@ void ProductDispatch::run_units(const Memory& memory, int64_t terms, void* scrat
     char* const tile = rows + all_rows_bytes_;
     char* const tile_of_bias = tile + tile_bytes_;
     Unit unit{entry, at_entry(memory, entry), part, panels, rows, tile, tile_of_bias, tile_of_bias + tile_bytes_, terms, end_k};
-    NextPanel next;
-    if (program_.copies_next) unit.next = &next;
+    unit.number = i;
+    if (program_.copies_next) {
+      unit.next = std::launder(static_cast<NextPanel*>(next_of(scratch, thread)));
+      unit.next->is_copied = unit.next->is_copied && unit.next->unit == i;
+    }
     run_unit(unit);
     if (writes_units()) write_unit(unit);
     if (ended) ended(entry, part.first_row, part.rows(), part.first_column, part.columns());
   });
+}
+
+// Behind the other scratch memory of a thread.
+void* ProductDispatch::next_of(void* scratch, int thread) const {
+  return static_cast<char*>(scratch) + static_cast<size_t>(thread + 1) * thread_bytes_ - whole_lines(sizeof(NextPanel));
 }
 
 ProductDispatch::Memory ProductDispatch::at_entry(const Memory& memory, int64_t entry) const {
@@ -160,7 +163,7 @@ ProductDispatch::Memory ProductDispatch::at_entry(const Memory& memory, int64_t 
 // If rows are in place, a panel is used for all of k before the next one: its sums stay in the first-level cache, and packed
 // weights are read in the order in which they are in memory.
 void ProductDispatch::run_unit(const Unit& unit) const {
-  if (!program_.panels_first || program_.copies_rows || finds_rows()) return run_blocks(unit);
+  if (uses_blocks_first()) return run_blocks(unit);
   Unit of_panel = unit;
   for (int64_t column = unit.part.first_column; column < unit.part.end_column; column = of_panel.part.end_column) {
     of_panel.part.first_column = column;
@@ -209,14 +212,19 @@ void ProductDispatch::run_panel_and_copy_next(const Unit& unit, const Panel& pan
 }
 
 NextPanel ProductDispatch::next_panel(const Unit& unit, const Panel& panel) const {
-  NextPanel next{.slot = unit.next->slot};
-  const std::optional<PanelPlace> place =
-      place_after({unit.first_k, panel.first_column}, program_, unit.part.first_column, unit.end_column, unit.end_k);
-  if (!place) return next;
+  NextPanel next{.slot = unit.next->slot, .unit = unit.number};
+  std::optional<PanelPlace> place = place_after(unit, panel);
   Unit other = unit;
+  if (!place) {
+    const ProductUnit* const following = unit_behind(unit);
+    if (following == nullptr) return next;
+    ++next.unit;
+    place = {0, following->first_column};
+    other.end_column = following->end_column;
+  }
   other.first_k = place->first_k;
   other.count = std::min(program_.k_block, other.end_k - other.first_k);
-  const Panel copied = panel_of(other, place->column, std::min(program_.columns, unit.end_column - place->column));
+  const Panel copied = panel_of(other, place->column, std::min(program_.columns, other.end_column - place->column));
   next.from = copied.weights;
   next.to = copied_panel(unit, 1 - next.slot);
   next.columns = copied.columns;
@@ -226,6 +234,14 @@ NextPanel ProductDispatch::next_panel(const Unit& unit, const Panel& panel) cons
   const bool is_as_wide = copied.columns == panel.columns && copied.columns == code_of(copied.columns).columns;
   if (is_as_wide) next.rows_of_tile = next.entries / program_.entries / unit.part.tiles;
   return next;
+}
+
+// The one that the same thread takes next, if units are equal shares of one product and no other thread takes it; else null.
+const ProductUnit* ProductDispatch::unit_behind(const Unit& unit) const {
+  const int64_t of_thread = std::ssize(units_) / program_.threads, next = unit.number + 1;
+  if (stack_.products() > 1 || next >= std::ssize(units_) || of_thread == 0 || next % of_thread == 0) return nullptr;
+  const ProductUnit& part = units_[static_cast<size_t>(next)];
+  return part.is_empty() ? nullptr : &part;
 }
 
 void ProductDispatch::run_by_rows(const Unit& unit) const {
@@ -440,12 +456,28 @@ int64_t ProductDispatch::first_group(const Panel& panel) const {
   return columns == 0 ? 0 : panel.first_column / columns * step * sum_bytes_;
 }
 
+std::optional<PanelPlace> ProductDispatch::place_after(const Unit& unit, const Panel& panel) const {
+  const int64_t first_column = unit.part.first_column;
+  return cpu::place_after({unit.first_k, panel.first_column}, program_, uses_blocks_first(), first_column, unit.end_column,
+                          unit.end_k);
+}
+
+// Bytes from packed weights of a call to those that are used next.
+int64_t ProductDispatch::to_next_weights(const Unit& unit, const Panel& panel) const {
+  const std::optional<PanelPlace> place = place_after(unit, panel);
+  if (!program_.are_packed_ahead || is_copied(panel) || !place) return unit.count * panel.to_next_k;
+  Unit next = unit;
+  next.first_k = place->first_k;
+  return panel_of(next, place->column, program_.columns).weights - panel.weights;
+}
+
 void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel& panel, const Sums& sums, const char* added,
                                  int64_t added_row, int64_t tiles) const {
   const int64_t part = finds_rows() ? made_rows_->part() : unit.count;
   const int64_t next_rows = rows.count * sums.to_next_row,
                 next_columns = panel.columns * (is_direct(panel) ? dst_bytes_ : sum_bytes_);
   const int64_t src_tile = finds_rows() ? static_cast<int64_t>(rows_bytes_) : rows.count * rows.to_next_row;
+  const int64_t ahead_k = prefetched_for_entry(panel.to_next_k, unit.part.tiles);
   ProductStrides strides{.src_row = rows.to_next_row,
                          .src_k = rows.to_next_k,
                          .weights_k = panel.to_next_k,
@@ -457,8 +489,8 @@ void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel
                          .src_tile = program_.panels_first ? src_tile : 0,
                          .dst_tile = program_.panels_first ? next_rows : next_columns,
                          .first_group = first_group(panel),
-                         .ahead = unit.count * panel.to_next_k,
-                         .ahead_k = std::min<int64_t>(panel.to_next_k / unit.part.tiles, kLineOfCaches),
+                         .ahead = to_next_weights(unit, panel) + unit.part.tile_of(rows.first) * unit.count * ahead_k,
+                         .ahead_k = ahead_k,
                          .ends = unit.first_k + unit.count == unit.end_k ? 1 : 0,
                          .weights_tile = program_.panels_first ? 0 : panel.columns * weights_bytes_};
   if (unit.next != nullptr && unit.next->rows_of_tile > 0) unit.next->share(tiles, unit.count, program_.entries, strides);

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/cpu/dispatch/factor_sources.h"
 #include "backends/cpu/dispatch/matrix_copy.h"
+#include "backends/cpu/dispatch/next_panel.h"
 #include "backends/cpu/dispatch/primitive.h"
 #include "backends/cpu/dispatch/product_units.h"
 #include "backends/cpu/dispatch/weights_copy.h"
@@ -112,6 +114,8 @@ class ProductDispatch {
   void run_tile(const Unit& unit, const Rows& rows, const Panel& panel) const;
   void run_panel(const Unit& unit, const Panel& panel) const;
   void run_panel_and_copy_next(const Unit& unit, const Panel& panel) const;
+  const ProductUnit* unit_behind(const Unit& unit) const;
+  void* next_of(void* scratch, int thread) const;
   NextPanel next_panel(const Unit& unit, const Panel& panel) const;
   bool runs_tiles_together(const Panel& panel) const;
   void run_tiles(const Unit& unit, const Panel& panel) const;
@@ -137,9 +141,13 @@ class ProductDispatch {
   // `entries` of k.
   void copy_panel(const char* from, int64_t columns, int64_t entries, char* to) const;
   int64_t entries_of(const Unit& unit) const;
+  // Whether a block of k is used for all panels of a unit before the next one; else a panel for all of k.
+  bool uses_blocks_first() const { return !program_.panels_first || program_.copies_rows || finds_rows(); }
   bool finds_rows() const { return made_rows_ != nullptr && !program_.copies_rows; }
   ColumnGroups groups() const;
   int64_t first_group(const Panel& panel) const;
+  std::optional<PanelPlace> place_after(const Unit& unit, const Panel& panel) const;
+  int64_t to_next_weights(const Unit& unit, const Panel& panel) const;
   bool has_columns_of_code(const Panel& panel) const;
   bool is_direct(const Panel& panel) const;
   bool writes_units() const;

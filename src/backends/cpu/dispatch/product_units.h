@@ -17,6 +17,11 @@ struct ProductUnit {
   int64_t end_row() const { return first_row + rows(); }
   int64_t columns() const { return end_column - first_column; }
   bool is_empty() const { return tiles == 0; }
+  // The number of the tile with this row of dst.
+  int64_t tile_of(int64_t row) const {
+    const int64_t of_taller = taller * (height + 1), here = row - first_row;
+    return here < of_taller ? here / (height + 1) : taller + (here - of_taller) / height;
+  }
 };
 
 // The units of an entry, in the order in which threads take them. `may_cut`: rows and panels may be cut anywhere, so that each

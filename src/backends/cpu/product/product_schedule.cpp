@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/cpu/product/tuning.h"
+#include "backends/cpu/program/product_program.h"
 #include "backends/schedule/schedule_text.h"
 
 namespace lamina::cpu {
@@ -256,12 +257,22 @@ bool choose_squares(const Contraction& c, const Machine& machine, int threads, P
   return true;
 }
 
-// Threads share rows first, of which a unit has kRowsOfUnit at least, or columns first.
-void share(const Contraction& c, int threads, bool rows_first, ProductSchedule& s) {
+// Whether the units of a product are cut in equal shares (ProductDispatch::may_cut_units).
+bool cuts_units(const Contraction& c, const ProductUse& use, const ProductSchedule& s) {
+  if (c.matrices.products() > 1 || (use.makes_rows && use.part == 0)) return false;
+  if (use.packs_ahead) return !s.copies_panels || bytes_of(c.matrices.weights.dtype, c.entries()) == bytes_of_sum(c);
+  return s.copies_panels && !s.copies_rows && c.matrices.m >= kRowsOfCutPanel;
+}
+
+// Threads share rows first, of which a unit has kRowsOfUnit at least, or columns first. Where units are cut in equal shares,
+// one unit has all rows of its columns, so that weights are read, and copied, once.
+void share(const Contraction& c, const ProductUse& use, bool rows_first, ProductSchedule& s) {
+  const int threads = use.threads;
   if (threads == 1) return;
   const int64_t units = threads * product_tuning::kUnitsPerThread, products = c.matrices.products();
   const int64_t of_rows = products * (rows_first ? std::max<int64_t>(c.matrices.m / product_tuning::kRowsOfUnit, 1) : 1);
   s.column_block = block_of(c.matrices.n, parts_of(units, of_rows), panel_columns(c, s));
+  if (!rows_first && cuts_units(c, use, s)) return;
   const int64_t of_columns = products * parts_of(c.matrices.n, s.column_block);
   s.row_block = block_of(c.matrices.m, parts_of(units, of_columns), s.rows);
 }
@@ -288,13 +299,13 @@ void choose_blocks(const Contraction& c, const Machine& machine, const ProductUs
   s.column_block = c.matrices.n;
   s.row_block = c.matrices.m;
   const bool keeps = keeps_rows(c, machine, use);
-  share(c, use.threads, (keeps && c.matrices.m > c.matrices.n) || gathers_rows(c, s), s);
+  share(c, use, (keeps && c.matrices.m > c.matrices.n) || gathers_rows(c, s), s);
   if (keeps) keep_rows(c, machine, c.elements_of_k() * bytes_of_sum(c), s);
 }
 
 // For windows of several taps, most of a row's entries are also those of its neighbours.
 void choose_made_rows(const Contraction& c, const Machine& machine, const ProductUse& use, ProductSchedule& s) {
-  share(c, use.threads, true, s);  // rows that are made cost too much for few columns
+  share(c, use, true, s);  // rows that are made cost too much for few columns
   s.copies_rows = use.part == 0;
   if (s.copies_rows) return keep_rows(c, machine, s.k_block * bytes_of_sum(c), s);
   s.k_block = even_block(c.elements_of_k() / use.part, std::max<int64_t>(s.k_block / use.part, 1), 1) * use.part;
@@ -370,8 +381,8 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
               : is_one_tile   ? widest_tile(c, machine, s)
                               : vectors_of_tile(machine, vectors_of_dst(c, s.vector_bits));
   s.rows = static_cast<int>(std::min<int64_t>(most_rows(machine, s.vectors), c.matrices.m));
-  choose_blocks(c, machine, use, s);
   s.copies_panels = !(use.packs_ahead && converts_in_tiles(c, s));
+  choose_blocks(c, machine, use, s);
   if (use.makes_rows) choose_made_rows(c, machine, use, s);
   choose_prefetches(c, machine, use, s);
   if (!use.packs_ahead && !use.makes_rows && may_copy_next(c, s)) choose_copies(c, machine, s);

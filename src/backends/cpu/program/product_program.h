@@ -9,6 +9,10 @@
 
 namespace lamina::cpu {
 
+// The fewest rows for which a panel that is copied in a call is cut between two threads, which then both copy it, so that
+// threads have equal shares.
+inline constexpr int64_t kRowsOfCutPanel = 17;
+
 struct ProductProgram {
   kernel::MatmulStack matrices = {};
   int64_t k = 0;        // elements, of `entries` entries each

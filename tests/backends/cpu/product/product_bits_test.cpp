@@ -183,7 +183,8 @@ TEST_P(ProductBits, AreThoseOfTheChainWherePanelsAreCopiedAhead) {
       schedule.copies_next = true;
       for (const int64_t k_block : {7, 40, 301}) {
         schedule.k_block = k_block;
-        EXPECT_TRUE(result_of(c, data, machine_, schedule, 2, false) == data.expected) << describe(schedule);
+        for (const int threads : {1, 2, 3})
+          EXPECT_TRUE(result_of(c, data, machine_, schedule, threads, false) == data.expected) << describe(schedule);
       }
     }
   }
@@ -217,6 +218,18 @@ TEST_P(ProductBits, ByRulesGiveEachThreadAsManyUnits) {
     EXPECT_EQ(units(kernel::transposed(c)) % 2, 0) << m;
   }
   for (const int64_t m : {1, 4, 8}) EXPECT_EQ(units(contraction_of(m, 4096, 4096, DataType::f32, {})), 2) << m;
+}
+
+// Threads share columns, and weights are copied once for all rows; they share rows where there are few columns.
+TEST_P(ProductBits, ByRulesCopyWeightsOnceForAllRows) {
+  const auto chosen = [&](int64_t m, int64_t k, int64_t n, int threads) {
+    return cpu::choose_product_schedule(contraction_of(m, k, n, DataType::f32, {}), machine_, {threads});
+  };
+  for (const int64_t m : {17, 32, 64, 127, 256}) {
+    for (const int threads : {2, 8}) EXPECT_GE(chosen(m, 768, 768, threads).row_block, m) << threads;
+  }
+  EXPECT_GE(chosen(256, 256, 256, 2).row_block, 256);
+  EXPECT_LT(chosen(64, 768, 768, 2).column_block, 768 / 2) << "others do a part of the work of a late thread";
 }
 
 TEST_P(ProductBits, AreThoseOfTheChainWithLongSums) {

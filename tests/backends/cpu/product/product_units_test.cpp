@@ -1,11 +1,15 @@
-// The units of a product cover it once, and threads have the same work if units may be cut.
+// The units of a product cover it once, and threads have the same work if units may be cut. The next panel is prefetched whole.
 #include "backends/cpu/dispatch/product_units.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
+#include <utility>
 #include <vector>
+
+#include "backends/cpu/dispatch/next_panel.h"
 
 namespace lamina::testing {
 namespace {
@@ -75,6 +79,45 @@ TEST(ProductUnits, HaveTheSameWorkForEachThreadIfTheyAreCut) {
 TEST(ProductUnits, KeepTheHeightsOfTilesWhereTheyAreCut) {
   const ProductProgram program = program_of(49, 2048, 2, 50, 320);  // ten tiles, of 5 and 4 rows
   for (const ProductUnit& unit : product_units(program, true)) EXPECT_EQ(unit.height, unit.is_empty() ? 0 : 4);
+}
+
+TEST(ProductUnits, FindTheTileOfARow) {
+  const ProductUnit unit{.first_row = 7, .tiles = 5, .taller = 2, .height = 3, .first_column = 0, .end_column = 80};
+  int64_t row = unit.first_row;
+  for (int64_t tile = 0; tile < unit.tiles; ++tile) {
+    const int64_t end = row + unit.height + (tile < unit.taller ? 1 : 0);
+    for (; row < end; ++row) EXPECT_EQ(unit.tile_of(row), tile) << row;
+  }
+  EXPECT_EQ(row, unit.end_row());
+}
+
+// Each tile prefetches as many lines, at even distances, and all tiles the whole panel but not another one.
+TEST(NextPanel, IsPrefetchedByAllTilesTogether) {
+  for (const int64_t row_bytes : {64, 256, 320, 512}) {
+    for (int64_t tiles = 1; tiles <= row_bytes; ++tiles) {
+      const int64_t step = cpu::prefetched_for_entry(row_bytes, tiles);
+      EXPECT_EQ(64 % step, 0) << tiles;
+      if (step < 64) {
+        EXPECT_GE(step * tiles, row_bytes) << tiles;
+        EXPECT_LT(step * tiles, 2 * row_bytes) << tiles;
+      }
+    }
+    EXPECT_EQ(cpu::prefetched_for_entry(row_bytes, row_bytes + 1), 0);
+  }
+}
+
+TEST(NextPanel, IsThatOfTheNextBlockOrOfTheNextColumns) {
+  const ProductProgram program{.columns = 80, .k_block = 100};
+  const auto order = [&](bool blocks_first) {
+    std::vector<std::pair<int64_t, int64_t>> places;
+    for (std::optional<cpu::PanelPlace> place = cpu::PanelPlace{0, 160}; place;
+         place = cpu::place_after(*place, program, blocks_first, 160, 320, 200))
+      places.emplace_back(place->first_k, place->column);
+    return places;
+  };
+  using Places = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(order(true), (Places{{0, 160}, {0, 240}, {100, 160}, {100, 240}}));
+  EXPECT_EQ(order(false), (Places{{0, 160}, {100, 160}, {0, 240}, {100, 240}}));
 }
 
 }  // namespace
