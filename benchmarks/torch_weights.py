@@ -6,8 +6,8 @@
 The blocks have the shape of a Llama of 1B parameters (width 2048, 32 heads, 8 of keys, MLP 8192), random weights. Milliseconds
 per call, in turns, medians of R rounds of S seconds:
   eager     PyTorch
-  plain     options={"pack": 0}: each call packs
-  packed    the default: packed once, each call compares the bytes of the weights
+  plain     the default: products read weights as they are
+  packed    options={"pack": BYTES}: packed once, each call compares the bytes of the weights
   frozen    options={"freeze": True}: bytes are not compared
 With --train, a call is a step of the fused AdamW on the mean square of the result, and frozen is left out.
 """
@@ -94,7 +94,7 @@ def main():
     model = nn.Sequential(*(Block(args.width) for _ in range(args.layers))).to(dtype)
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     print(f"{args.layers} blocks, {weights / 1e6:,.0f} MB of weights, {torch.get_num_threads()} threads", flush=True)
-    functions = {"eager": model, "plain": compiled(model, pack=0), "packed": compiled(model)}
+    functions = {"eager": model, "plain": compiled(model), "packed": compiled(model, pack=1 << 40)}
     if not args.train:
         functions["frozen"] = compiled(model, freeze=True, pack=1 << 40)
     for rows in map(int, args.rows.split(",")):

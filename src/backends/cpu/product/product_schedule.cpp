@@ -257,10 +257,14 @@ bool choose_squares(const Contraction& c, const Machine& machine, int threads, P
   return true;
 }
 
-// Whether the units of a product are cut in equal shares (ProductDispatch::may_cut_units).
-bool cuts_units(const Contraction& c, const ProductUse& use, const ProductSchedule& s) {
+// Whether a unit has all rows of its columns, so that weights are read, and copied, once: where units are cut in equal shares
+// (ProductDispatch::may_cut_units). Packed weights that are the smaller factor are read again for each block of rows, which
+// then stays in a cache.
+bool units_have_all_rows(const Contraction& c, const ProductUse& use, const ProductSchedule& s) {
   if (c.matrices.products() > 1 || (use.makes_rows && use.part == 0)) return false;
-  if (use.packs_ahead) return !s.copies_panels || bytes_of(c.matrices.weights.dtype, c.entries()) == bytes_of_sum(c);
+  if (use.packs_ahead)
+    return c.matrices.m <= c.matrices.n &&
+           (!s.copies_panels || bytes_of(c.matrices.weights.dtype, c.entries()) == bytes_of_sum(c));
   return s.copies_panels && !s.copies_rows && c.matrices.m >= kRowsOfCutPanel;
 }
 
@@ -272,7 +276,7 @@ void share(const Contraction& c, const ProductUse& use, bool rows_first, Product
   const int64_t units = threads * product_tuning::kUnitsPerThread, products = c.matrices.products();
   const int64_t of_rows = products * (rows_first ? std::max<int64_t>(c.matrices.m / product_tuning::kRowsOfUnit, 1) : 1);
   s.column_block = block_of(c.matrices.n, parts_of(units, of_rows), panel_columns(c, s));
-  if (!rows_first && cuts_units(c, use, s)) return;
+  if (!rows_first && units_have_all_rows(c, use, s)) return;
   const int64_t of_columns = products * parts_of(c.matrices.n, s.column_block);
   s.row_block = block_of(c.matrices.m, parts_of(units, of_columns), s.rows);
 }
