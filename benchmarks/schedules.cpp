@@ -198,8 +198,10 @@ double spearman(const std::vector<double>& a, const std::vector<double>& b) {
   return first * second > 0 ? both / std::sqrt(first * second) : 1;
 }
 
-void print(const char* what, double microseconds, double usual, const Schedule& schedule) {
-  std::printf("  %-8s %10.2f us  %5.2fx  %s\n", what, microseconds, usual / microseconds, cpu::describe(schedule).c_str());
+// `usual`: the time of the default.
+void print(const char* what, double microseconds, double usual, const Schedule& schedule, const cpu::CostModel& model) {
+  std::printf("  %-8s %10.2f us  %5.2fx  predicted %10.2f us  %s\n", what, microseconds, usual / microseconds,
+              model.microseconds(schedule), cpu::describe(schedule).c_str());
 }
 
 void tune(const kernel::Kernel& kernel, const cpu::Machine& machine, const Options& options, double usual) {
@@ -207,7 +209,7 @@ void tune(const kernel::Kernel& kernel, const cpu::Machine& machine, const Optio
   const TunedSchedule<Schedule> tuned = cpu::tune_kernel(kernel, machine, options.budget);
   const double took = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   const double ratio = tuned.chosen.microseconds / tuned.by_default.microseconds;
-  print("tuned", usual * ratio, usual, tuned.chosen.schedule);
+  print("tuned", usual * ratio, usual, tuned.chosen.schedule, cpu::CostModel(kernel, machine));
   std::printf("           (%.0f ms, %zu others timed)\n", took, tuned.others.size());
 }
 
@@ -246,16 +248,17 @@ std::optional<Ranking> run_case(const Case& c, const Options& options) {
   const cpu::Machine machine = cpu::host_machine();
   const kernel::Kernel kernel = cpu::with_rows_arranged(kernel_of(c), machine);
   const cpu::LegalSchedules legal = cpu::legal_schedules(kernel, machine);
+  const cpu::CostModel model(kernel, machine);
   const cpu::KernelRunner by_rules = cpu::KernelRunner::by_rules(kernel, machine);
   cpu::KernelTimer timer(kernel, machine);
   const cpu::KernelRunner alike(kernel, machine, by_rules.schedule());  // all its calls store alike
   const double usual = timer.time_in_turns(alike, alike, 5, 5).first;
   std::printf("%s\n", c.text.c_str());
-  print("default", usual, usual, by_rules.schedule());
+  print("default", usual, usual, by_rules.schedule(), model);
   for (const Schedule& other : legal.neighbours(by_rules.schedule())) {
     if (other.streamed == by_rules.schedule().streamed) continue;
     const auto pair = timer.time_in_turns(alike, cpu::KernelRunner(kernel, machine, other), 5, 5);
-    print("stores", usual * pair.second / pair.first, usual, other);
+    print("stores", usual * pair.second / pair.first, usual, other, model);
   }
   if (options.budget > 0) tune(kernel, machine, options, usual);
   if (options.sample == 0) return std::nullopt;
@@ -268,10 +271,10 @@ std::optional<Ranking> run_case(const Case& c, const Options& options) {
   }
   contest.run(4, 1);
   const std::vector<Timed> times = contest.timed();
-  print("best", times.front().microseconds, usual, times.front().schedule);
+  print("best", times.front().microseconds, usual, times.front().schedule, model);
   const Ranking ranking = rank(kernel, machine, times, by_rules.schedule());
   for (size_t i = 0; i < std::min(times.size(), static_cast<size_t>(options.list)); ++i)
-    print("", times[i].microseconds, usual, times[i].schedule);
+    print("", times[i].microseconds, usual, times[i].schedule, model);
   if (!options.times.empty()) keep(options.times, c.text, times);
   return ranking;
 }

@@ -9,7 +9,6 @@
 #include "backends/cpu/schedule/sharing.h"
 #include "backends/cpu/schedule/tiles.h"
 #include "backends/cpu/schedule/tuning.h"
-#include "kernels/numerics.h"
 
 namespace lamina::cpu {
 
@@ -383,13 +382,14 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
   walking.exposed += work.exposed;
 }
 
-// Work on a row stops until a reduction is complete. If rows are one run each, and not lanes of a batch, a core cannot
-// overlap the next row, so the wait is twice as long.
+// Work on a row stops until a reduction is complete. If rows are one run each, and not lanes of a batch, a core cannot overlap
+// the next row, so the wait is twice as long; but it can if a row is one chunk, which takes no loop and has fewer lanes to
+// fold.
 double CostModel::ends_of_row(const Schedule& s) const {
   double reductions = 0;
   for (const Walk& walk : walks_) reductions += walk.reductions;
-  const bool is_alone = is_one_run(kernel_) && !batches_rows(kernel_);
-  return machine_.costs.fold * reductions * seen_of_ends(kernel_, s.rows_per_tile) * (is_alone ? 2 : 1);
+  const double seen = batches_rows(kernel_) || !is_one_run(kernel_) ? 1 : is_one_chunk() ? 0.5 : 2;
+  return machine_.costs.fold * reductions * seen_of_ends(kernel_, s.rows_per_tile) * seen;
 }
 
 // The values of rows of one element are values per row, which a loop over rows computes.

@@ -9,6 +9,7 @@
 #include "backends/cpu/schedule/machine.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "kernels/loop_plan.h"
+#include "kernels/numerics.h"
 
 namespace lamina::cpu {
 
@@ -49,6 +50,7 @@ class CostModel {
   void read_own(size_t place, int arg, const Schedule& schedule, const Row& row, Work& work) const;
   double rows_together(const Walk& walk, const Schedule& schedule) const;
   void add_walk(size_t place, const Schedule& schedule, const Row& row, Walking& walking) const;
+  bool is_one_chunk() const { return size_ <= numerics::kVirtualLanes; }
   double ends_of_row(const Schedule& schedule) const;
   double walk_count() const;
   double along_row(const Schedule& schedule) const;

@@ -53,7 +53,8 @@ Machine with_crowded_cache(Machine machine) {
 
 std::vector<Schedule> timed_schedules(const Schedule& first, const Kernel& kernel, const Machine& machine, bool is_tuned) {
   std::vector<Schedule> schedules{first};
-  if (stores_depend_on_others(kernel, machine)) {
+  const bool joins_lines = first.realigns || first.follows_lines;  // work that pays where memory is slow
+  if (stores_depend_on_others(kernel, machine) || joins_lines) {
     Schedule other = with_other_stores(first, kernel, machine, is_tuned);
     if (other.streamed.empty() != first.streamed.empty()) schedules.push_back(std::move(other));
   }

@@ -20,7 +20,8 @@ bool prefetches_depend_on_others(const kernel::Kernel& kernel, const Machine& ma
 // The same machine while other programs fill its last-level cache.
 Machine with_crowded_cache(Machine machine);
 
-// `first`, a schedule of whole rows, then the others. `is_tuned`: the others keep its remaining fields.
+// `first`, a schedule of whole rows, then the others. Stores past the caches that join lines of several rows are timed at any
+// size. `is_tuned`: the others keep its remaining fields.
 std::vector<Schedule> timed_schedules(const Schedule& first, const kernel::Kernel& kernel, const Machine& machine,
                                       bool is_tuned);
 

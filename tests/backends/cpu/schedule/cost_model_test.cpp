@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <utility>
@@ -120,6 +121,16 @@ TEST(CostModel, TimedSchedulesDifferInTheirAccesses) {
   ASSERT_EQ(in_memory.size(), 2U);
   EXPECT_EQ(in_memory[0].streamed, in_memory[1].streamed);
   EXPECT_NE(in_memory[0].prefetched_within_row.empty(), in_memory[1].prefetched_within_row.empty());
+}
+
+// Streams of rows that start within lines need more instructions, which pay only where memory is slow.
+TEST(CostModel, StreamsThatJoinLinesAreTimedAtAnySize) {
+  const Kernel kernel = layer_norm({1000000, 31});
+  const Machine machine = machine_of();
+  const Schedule first = cpu::choose_schedule(kernel, machine, true);
+  ASSERT_TRUE(first.realigns);
+  const std::vector<Schedule> timed = cpu::timed_schedules(first, kernel, machine, false);
+  EXPECT_TRUE(std::any_of(timed.begin(), timed.end(), [](const Schedule& each) { return each.streamed.empty(); }));
 }
 
 // From a schedule that prefetches within rows, the other one prefetches the next rows.
