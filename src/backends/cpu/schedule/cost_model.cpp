@@ -31,6 +31,11 @@ constexpr double kNeededAhead = 4 << 10;
 constexpr double kHalfIsLost = 0.75, kAllAreLost = 1.25;
 // Cache lines that move between cores each time that threads wait for each other.
 constexpr double kLinesOfWait = 8;
+// Rows of a loop beyond which loading shared data once saves nothing: a core loads enough per cycle for these.
+constexpr double kMostSharing = 2;
+// The fraction of a line's wait that remains if the next rows are prefetched: most of it in the last walk, together with its
+// stores. A function in that walk takes long enough for both.
+constexpr double kWaitForNext = 0.2;
 // The fraction of a line's wait that each further row of a tile adds (short rows add less): memory is idle while these rows
 // are walked again.
 constexpr double kPerRow = 0.1;
@@ -283,7 +288,8 @@ void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const R
   // Prefetching only within rows does nothing during the tile's other walks.
   const double within_row = static_cast<double>(s.ahead_in_row) * kNeededAhead / std::max(kNeededAhead, row.rows * bytes);
   const double ahead = std::max(tiles_ahead * row.rows * bytes, within ? within_row : 0);
-  const double of_tile = row.prefetches ? 0 : kPerRow * (row.rows - 1) * std::min(1.0, bytes / kNeededAhead);
+  const bool first_prefetches = row.prefetches && s.prefetches_late;  // as much as the last walk
+  const double of_tile = first_prefetches ? 0 : kPerRow * (row.rows - 1) * std::min(1.0, bytes / kNeededAhead);
   const bool in_first = within || (row.prefetches && s.prefetches_to_first && row.first_holds_next);
   const double waiting = std::max(row.tile_bytes + tiles_ahead * row.rows * row.bytes, 2 * first_);
   // The hardware prefetcher loads one stream into the first level. Late prefetches of the kernel are there too.
@@ -292,7 +298,12 @@ void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const R
   work.access +=
       lines * (in_first ? machine_.costs.read[0] : near * machine_.costs.read[0] + (1 - near) * read_again(waiting, row));
   const double late = std::max(0.0, 1 - ahead / kNeededAhead) + of_tile + (rows_together(walk, s) > 1 ? 0.5 : 0);
-  work.exposed += row.from_memory * lines * machine_.costs.miss_latency * (late + waiting_stores(s, row, within));
+  const double of_next = within || walks_.size() < 2 || has_functions() ? 0 : kWaitForNext;
+  work.exposed += row.from_memory * lines * machine_.costs.miss_latency * (late + of_next + waiting_stores(s, row, within));
+}
+
+bool CostModel::has_functions() const {
+  return std::any_of(walks_.begin(), walks_.end(), [](const Walk& walk) { return walk.functions > 0; });
 }
 
 // Stores through the caches wait for the lines that they write to. If the last walk prefetches the next rows as well, memory
@@ -300,8 +311,7 @@ void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const R
 // line read.
 double CostModel::waiting_stores(const Schedule& s, const Row& row, bool within) const {
   if (within || !row.prefetches || walks_.size() < 2 || row.read == 0) return 0;
-  const bool has_functions = std::any_of(walks_.begin(), walks_.end(), [](const Walk& walk) { return walk.functions > 0; });
-  const double before = has_functions       ? 0
+  const double before = has_functions()     ? 0
                         : s.prefetches_late ? 0.5
                                             : static_cast<double>(walks_.size() - 1) / tuning::kSharesOfNextRow;
   return (1 - std::min(before, 1.0)) * std::min(row.written / row.read, 1.0);
@@ -360,7 +370,7 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
       continue;
     }
     work.access += static_cast<double>(bytes_of(arg.dtype, kernel_.row_size())) / kLineBytes * shared_line(s, row, in_strips) /
-                   rows_together(walk, s);
+                   std::min(rows_together(walk, s), kMostSharing);
     if (bits_of(arg.dtype) < 32) ++work.conversions;
   }
   const double sum = shared_line(s, row, in_strips);  // is written to the level from which it was read
@@ -403,8 +413,10 @@ double CostModel::along_row(const Schedule& s) const {
   const bool rows_in_time = row.prefetches && (row.from_memory > 0 || (row.level > 0 && row.first_holds_next));
   const bool is_prefetched = rows_in_time || (!s.prefetched_within_row.empty() && row.from_memory > 0);
   const double seen = is_prefetched ? kSeenIfPrefetched : kSeen;
-  return std::max(walking.time + seen * row.transfer, row.transfer + seen * walking.busy) + walking.exposed + ends_of_row(s) +
-         walk_count() * machine_.costs.walk + of_row_values_ / (batches_rows(kernel_) ? s.rows_per_tile : 1);
+  const double between =
+      ends_of_row(s) + walk_count() * machine_.costs.walk + of_row_values_ / (batches_rows(kernel_) ? s.rows_per_tile : 1);
+  return std::max(walking.time + between + seen * row.transfer, row.transfer + seen * (walking.busy + between)) +
+         walking.exposed;
 }
 
 // The virtual lanes of a reduction across rows: their vectors are in memory, where each position adds to one of them, and are

@@ -46,6 +46,7 @@ class CostModel {
   double read_again(double bytes, const Row& row) const;
   double shared_line(const Schedule& schedule, const Row& row, bool in_strips) const;
   void read_first(const Walk& walk, int arg, const Schedule& schedule, const Row& row, Work& work) const;
+  bool has_functions() const;
   double waiting_stores(const Schedule& schedule, const Row& row, bool within) const;
   void read_own(size_t place, int arg, const Schedule& schedule, const Row& row, Work& work) const;
   double rows_together(const Walk& walk, const Schedule& schedule) const;

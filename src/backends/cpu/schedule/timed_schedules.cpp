@@ -21,16 +21,16 @@ Schedule with_other_stores(const Schedule& schedule, const Kernel& kernel, const
   return is_tuned ? without_streaming(schedule) : choose_schedule(kernel, machine, false);
 }
 
-// The schedule with prefetches of the other kind.
+// The schedule with prefetches within rows, or without them and with prefetches of the next rows.
 Schedule with_other_prefetches(Schedule schedule, const Kernel& kernel) {
-  const Schedule usual;
-  const bool was_within = !schedule.prefetched_within_row.empty();
-  schedule.prefetches_rows = was_within;
-  schedule.prefetches_to_first = usual.prefetches_to_first;
-  schedule.prefetches_late = usual.prefetches_late;
-  schedule.ahead_in_row = usual.ahead_in_row;
-  schedule.prefetched_within_row = was_within ? std::vector<int>{} : inputs_along_rows(kernel);
-  std::erase_if(schedule.prefetched_within_row, [&](int a) { return !varies_by_row(kernel, kernel.arg(a)); });
+  if (schedule.prefetched_within_row.empty()) {
+    schedule.prefetched_within_row = inputs_along_rows(kernel);
+    std::erase_if(schedule.prefetched_within_row, [&](int a) { return !varies_by_row(kernel, kernel.arg(a)); });
+  } else {
+    schedule.prefetched_within_row.clear();
+    schedule.ahead_in_row = Schedule{}.ahead_in_row;
+    schedule.prefetches_rows = true;
+  }
   return schedule;
 }
 
