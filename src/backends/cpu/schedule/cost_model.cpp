@@ -31,7 +31,8 @@ constexpr double kNeededAhead = 4 << 10;
 constexpr double kHalfIsLost = 0.75, kAllAreLost = 1.25;
 // Cache lines that move between cores each time that threads wait for each other.
 constexpr double kLinesOfWait = 8;
-// Rows of a loop beyond which loading shared data once saves nothing: a core loads enough per cycle for these.
+// Rows of a loop beyond which loading shared data once saves nothing: a core loads enough per cycle for these. Beside functions
+// it always does.
 constexpr double kMostSharing = 2;
 // The fraction of a line's wait that remains if the next rows are prefetched: most of it in the last walk, together with its
 // stores. A function in that walk takes long enough for both.
@@ -180,7 +181,7 @@ CostModel::Walk CostModel::walk_of(const kernel::LoopPlan& plan, int phase) cons
   }
   for (const kernel::NodeIndex i : plan.nodes(phase)) {
     const Node& n = kernel_.node(i);
-    if (cost_of(n) == kernel::CostClass::function && n.kind != NodeKind::sum_entries) {
+    if (cost_of(n) >= kernel::CostClass::function && n.kind != NodeKind::sum_entries) {
       ++walk.functions;
       walk.functions_of_before += plan.is_read_back(i, phase) ? 1 : 0;
     } else {
@@ -370,7 +371,7 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
       continue;
     }
     work.access += static_cast<double>(bytes_of(arg.dtype, kernel_.row_size())) / kLineBytes * shared_line(s, row, in_strips) /
-                   std::min(rows_together(walk, s), kMostSharing);
+                   (walk.functions > 0 ? 1 : std::min(rows_together(walk, s), kMostSharing));
     if (bits_of(arg.dtype) < 32) ++work.conversions;
   }
   const double sum = shared_line(s, row, in_strips);  // is written to the level from which it was read
