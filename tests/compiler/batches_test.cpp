@@ -82,8 +82,11 @@ std::set<std::string> code_of_all_batches(const std::function<Graph(int64_t)>& m
 TEST(Batches, OfAnMlpShareTheirCode) { EXPECT_THAT(code_of_all_batches(mlp), SizeIs(1)); }
 TEST(Batches, OfAttentionShareTheirCode) { EXPECT_THAT(code_of_all_batches(attention), SizeIs(1)); }
 
-// The last-level cache holds all tensors, a part of them, or nothing: what is in memory is prefetched and streamed.
-TEST(Batches, OfALayerNormShareTheirCodeButForLargeTensors) { EXPECT_THAT(code_of_all_batches(layer_norm), SizeIs(Le(3))); }
+// The cores' own caches hold all tensors, or the last-level cache holds them, or a part of them, or nothing. What comes from
+// farther is prefetched, and in the end streamed.
+TEST(Batches, OfALayerNormShareTheirCodeButForWhereTheirTensorsAre) {
+  EXPECT_THAT(code_of_all_batches(layer_norm), SizeIs(Le(4)));
+}
 
 // The same holds for the convolution's epilogue.
 TEST(Batches, OfAConvolutionShareTheCodeOfWhatFollowsIt) { EXPECT_THAT(code_of_all_batches(convolution), SizeIs(Le(3))); }

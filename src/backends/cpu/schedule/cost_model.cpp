@@ -117,9 +117,10 @@ struct CostModel::Row {
   double read = 0, written = 0, streamed = 0;  // lines that are not shared with other rows
   // nanoseconds to move these between the caches and the level of the tensors
   double transfer = 0;
-  size_t level = 0;        // the level of the tensors: 0 is the first cache, 2 the last one or memory
-  double from_memory = 0;  // the fraction of their lines that is in memory
-  double rows = 1;         // rows per tile
+  size_t level = 0;               // the level of the tensors: 0 is the first cache, 2 the last one or memory
+  double from_memory = 0;         // the fraction of their lines that is in memory
+  bool is_in_own_caches = false;  // they fit the first two levels of all threads together
+  double rows = 1;                // rows per tile
   double bytes = 0, live_bytes = 0, shared_bytes = 0;  // bytes per row that a thread reads, keeps, and reads of shared data
   double tile_bytes = 0;                               // bytes read between two walks over the row
   // the number of args with elements to be converted that are kept, counted from the first
@@ -227,6 +228,7 @@ void CostModel::count_traffic(const Schedule& s, Row& row) const {
   }
   const std::array<double, 2> own{first_ * threads_, second_ * threads_};
   row.level = static_cast<size_t>(std::count_if(own.begin(), own.end(), [&](double c) { return overflows(held, c); }));
+  row.is_in_own_caches = row.level < own.size();
   if (is_worth_threads_) row.level = 2;  // another thread may have used them last
   const double part = held / std::max(last_level_, own.back());
   if (row.level == 2) row.from_memory = part < kHalfIsLost ? 0 : part < kAllAreLost ? 0.5 : 1;
@@ -410,8 +412,9 @@ double CostModel::along_row(const Schedule& s) const {
   const Row row = row_of(s);
   Walking walking;
   for (size_t place = 0; place < walks_.size(); ++place) add_walk(place, s, row, walking);
-  // Rows that a cache has are fast enough without prefetches, unless the first level holds what is prefetched until its use.
-  const bool rows_in_time = row.prefetches && (row.from_memory > 0 || (row.level > 0 && row.first_holds_next));
+  // Rows that a core's caches have are fast enough without prefetches. So are those in the last level, unless the first level
+  // holds what is prefetched until its use.
+  const bool rows_in_time = row.prefetches && (row.from_memory > 0 || (!row.is_in_own_caches && row.first_holds_next));
   const bool is_prefetched = rows_in_time || (!s.prefetched_within_row.empty() && row.from_memory > 0);
   const double seen = is_prefetched ? kSeenIfPrefetched : kSeen;
   const double between =
