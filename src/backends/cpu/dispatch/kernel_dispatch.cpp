@@ -64,7 +64,7 @@ int64_t chunk_of(int64_t units, int64_t bytes, int threads) {
 
 KernelDispatch::KernelDispatch(KernelProgram program, std::unique_ptr<const KernelCode> code)
     : program_(std::move(program)), code_(std::move(code)), rows_(program_.sharing.rows), row_size_(program_.sharing.row_size) {
-  if (program_.timed_codes > 1) access_choice_ = std::make_unique<AccessChoice>(static_cast<size_t>(program_.timed_codes));
+  if (program_.timed_codes > 1) access_choice_ = std::make_unique<AccessChoice>(program_.timed_codes);
   const auto outer = static_cast<size_t>(program_.outer_rank);
   for (int d = 0; d < program_.entry_rank; ++d) entries_ *= program_.extents[static_cast<size_t>(d)];
   rows_of_entry_ = entries_ == 0 ? 0 : rows_ / entries_;

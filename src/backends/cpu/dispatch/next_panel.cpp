@@ -4,14 +4,9 @@
 #include <bit>
 
 #include "backends/cpu/dispatch/primitive.h"
+#include "backends/cpu/program/tuning.h"
 
 namespace lamina::cpu {
-
-namespace {
-
-constexpr int64_t kLine = 64;  // bytes
-
-}  // namespace
 
 void NextPanel::share(int64_t tiles, int64_t count, int64_t elements, ProductStrides& strides) {
   strides.copied_rows = rows_of_tile;
@@ -41,7 +36,7 @@ std::optional<PanelPlace> place_after(PanelPlace place, const ProductProgram& pr
 int64_t prefetched_for_entry(int64_t row_bytes, int64_t tiles) {
   if (tiles > row_bytes) return 0;
   const auto share = static_cast<uint64_t>(parts(row_bytes, tiles));
-  return std::min(static_cast<int64_t>(std::bit_ceil(share)), kLine);
+  return std::min(static_cast<int64_t>(std::bit_ceil(share)), tuning::kLine);
 }
 
 }  // namespace lamina::cpu

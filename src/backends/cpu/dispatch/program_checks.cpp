@@ -101,7 +101,7 @@ void check(const KernelProgram& program) {
   require(streams != program.streamed.empty(), "args that are streamed");
   const size_t codes = program.streams.size();
   require(codes <= kMostCodes && program.code_without_streaming() < codes, "codes of a kernel");
-  require(program.timed_codes > 0 && static_cast<size_t>(program.timed_codes) <= codes, "codes that are timed");
+  require(program.timed_codes > 0 && program.timed_codes <= codes, "codes that are timed");
   require(program.moved_bytes >= 0 && program.sharing.rows >= 0 && program.sharing.row_size >= 0, "sizes of a kernel");
 }
 

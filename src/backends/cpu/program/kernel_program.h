@@ -42,7 +42,7 @@ struct KernelProgram {
   // Per code, whether it stores past the caches. Code 0 is that of the first calls. Where the tensors' alignment does not allow
   // such stores, the first code that has none runs.
   std::vector<bool> streams = {false};
-  int64_t timed_codes = 1;  // later calls use the fastest of the first codes, this many of them (dispatch/access_choice.h)
+  size_t timed_codes = 1;  // later calls use the fastest of the first codes, this many of them (dispatch/access_choice.h)
   // Rows that are divided among threads. Empty: none are.
   std::vector<bool> gains_by_split;  // per number of threads; the last entry is for more
   int64_t split_steps = 0;

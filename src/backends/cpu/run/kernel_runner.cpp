@@ -38,8 +38,7 @@ KernelRunner::Code::Code(kernel::Kernel of, const Machine& on, const Schedule* c
   else
     for (Schedule& each : timed_schedules(first, kernel, machine, given.has_value())) add(std::move(each));
   timed_codes = codes.size();
-  if (std::none_of(codes.begin(), codes.end(), [](const auto& each) { return each->schedule.streamed.empty(); }))
-    add(given ? without_streaming(first) : choose_schedule(kernel, machine, false));
+  if (std::none_of(codes.begin(), codes.end(), [](const auto& each) { return each->schedule.streamed.empty(); })) add({});
   compiled(0);
 }
 
@@ -50,7 +49,13 @@ void KernelRunner::Code::add(Schedule schedule) {
 
 const KernelRunner::Variant& KernelRunner::Code::compiled(size_t code) const {
   KernelRunner::Variant& variant = *codes[code];
-  variant.compiled.call([&] { variant.code = compile_kernel(kernel, variant.schedule, machine); });
+  variant.compiled.call([&] {
+    if (code == timed_codes) {
+      variant.schedule = given ? without_streaming(*given) : choose_schedule(kernel, machine, false);
+      variant.schedule.split = false;
+    }
+    variant.code = compile_kernel(kernel, variant.schedule, machine);
+  });
   return variant;
 }
 
@@ -112,7 +117,7 @@ KernelProgram KernelRunner::program_of(const Code& code) {
       .streamed = streamed != nullptr ? streamed->streamed : std::vector<int>{},
       .aligns_to_lines = streamed != nullptr && (streamed->follows_lines || streamed->realigns),
       .streams = {},
-      .timed_codes = static_cast<int64_t>(code.timed_codes),
+      .timed_codes = code.timed_codes,
       .gains_by_split = gains_by_split(kernel, code.machine, code.given ? *code.given : schedule, code.given.has_value())};
   for (const auto& each : code.codes) program.streams.push_back(!each->schedule.streamed.empty());
   for (const kernel::Arg& arg : kernel.args) {

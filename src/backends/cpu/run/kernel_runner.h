@@ -77,7 +77,8 @@ class KernelRunner {
     kernel::Kernel kernel;
     std::optional<TunedSchedule<Schedule>> tuned;
     std::optional<Schedule> given;  // from measurements or from the caller; else the default
-    // Those that calls choose by time, the first one first; and one without streaming, if these all stream.
+    // Those that calls choose by time, the first one first; and one without streaming, if these all stream, whose schedule is
+    // chosen when it is compiled.
     std::vector<std::unique_ptr<KernelRunner::Variant>> codes;
     size_t timed_codes;
   };

@@ -125,7 +125,7 @@ class CountedCode final : public cpu::KernelCode {
 class StoresOfKernel : public ::testing::Test {
  protected:
   // One row of 16 f32, copied.
-  explicit StoresOfKernel(int64_t timed_codes = 2) {
+  explicit StoresOfKernel(size_t timed_codes = 2) {
     cpu::KernelProgram program;
     program.extents = {1, 16}, program.outer_rank = 1;
     program.streamed = {1}, program.streams = {true, false}, program.timed_codes = timed_codes;
