@@ -43,10 +43,15 @@ inline size_t moved_bytes(Case which, const Problem& problem) {
          static_cast<size_t>(traits.column_reads + traits.column_writes) * problem.column_bytes();
 }
 
+// Untimed calls before calls that are timed: threads wake up, and caches fill with this contender's data.
+inline constexpr int kSettlingCalls = 12;
+// Before all rounds, of lamina: long calls have chosen their accesses to memory by time then.
+inline constexpr int kLaminaSettlingCalls = 60;
+
 struct Contender {
   std::string name;
   std::function<void()> run;
-  int settling_calls = 12;  // untimed, before all rounds
+  int settling_calls = kSettlingCalls;  // untimed, before all rounds
 };
 
 // Throws lamina::error with lamina's reason if it refuses the case. The name contains the number of partitions if it is not

@@ -147,12 +147,11 @@ Contender lamina_contender(Case which, const Problem& problem, const Inputs& inp
     steps.push_back(std::move(step));
   }
   const std::string name = steps.size() == 1 ? "lamina" : "lamina, " + std::to_string(steps.size()) + " partitions";
-  constexpr int kSettlingCalls = 60;  // long calls have chosen their accesses to memory by time then
   return {name,
           [s = stream(cpu), steps = std::move(steps), between = std::move(between)] {
             for (const Step& step : steps) step.compiled.execute(s, step.in, step.out);
           },
-          kSettlingCalls};
+          kLaminaSettlingCalls};
 }
 
 }  // namespace bench

@@ -42,7 +42,7 @@ struct Runner {
 
 // Runs until sleeping threads are awake and stay so, because the first calls may end before they wake up; and until the caches
 // hold of this contender's data what they will hold, instead of another contender's.
-void warm_up(const Contender& contender, int calls = 12) {
+void warm_up(const Contender& contender, int calls) {
   const auto start = Clock::now();
   for (int i = 0; i < calls || seconds_since(start) < 5e-4; ++i) contender.run();
 }
@@ -106,7 +106,7 @@ std::vector<Timing> measure(const std::vector<std::vector<Contender>>& groups, c
       if (each.has_left) continue;
       if (how.evictor != nullptr) (*how.evictor)();
       if (how.rounds > 1) wait_for_idle_threads();
-      if (how.evictor == nullptr) warm_up(*each.contender);
+      if (how.evictor == nullptr) warm_up(*each.contender, kSettlingCalls);
       each.samples.push_back(time_of(*each.contender, each.repeats));
     }
   }
