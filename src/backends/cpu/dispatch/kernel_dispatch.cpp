@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/cpu/dispatch/primitive.h"
 #include "backends/cpu/host/host.h"
 #include "backends/cpu/program/tuning.h"
 #include "interface/per_thread.h"
@@ -95,11 +96,7 @@ size_t KernelDispatch::partial_bytes() const {
          (program_.sums_in_f64 ? sizeof(double) : sizeof(float));
 }
 
-size_t KernelDispatch::column_bytes() const {
-  constexpr auto kLine = static_cast<size_t>(tuning::kLine);
-  const size_t bytes = static_cast<size_t>(column_blocks()) * partial_bytes();
-  return (bytes + kLine - 1) / kLine * kLine;
-}
+size_t KernelDispatch::column_bytes() const { return aligned(static_cast<size_t>(column_blocks()) * partial_bytes()); }
 
 size_t KernelDispatch::scratch_bytes() const {
   if (!program_.splits()) return column_bytes();

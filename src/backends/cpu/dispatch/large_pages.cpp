@@ -9,11 +9,13 @@
 #include <mutex>
 #include <new>
 
+#include "backends/cpu/program/tuning.h"
+
 namespace lamina::cpu {
 
 namespace {
 
-constexpr size_t kLine = 64;
+constexpr auto kLine = static_cast<size_t>(tuning::kLine);
 // A chunk is at least this part of all blocks before it: a large model needs few chunks, and wastes little.
 constexpr size_t kShareOfBlocks = 8;
 

@@ -8,6 +8,7 @@
 #include "backends/cpu/dispatch/matrix_copy.h"
 #include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/dispatch/step_kinds.h"
+#include "backends/cpu/program/tuning.h"
 
 namespace lamina::cpu {
 
@@ -76,8 +77,7 @@ void LineStep::pack_panel(const char* weights, int64_t first_channel, int64_t ch
 
 // Of the next panel, for each term: all of it while the tiles of `lines` lines are computed, at most a cache line.
 int64_t LineStep::bytes_ahead(int64_t lines) const {
-  constexpr int64_t kLine = 64;
-  return std::min(parts(c_.vectors * c_.lanes * c_.element_bytes, lines * tiles_of_line_), kLine);
+  return std::min(parts(c_.vectors * c_.lanes * c_.element_bytes, lines * tiles_of_line_), tuning::kLine);
 }
 
 int64_t LineStep::unit_count() const { return parts(lines_, c_.line_block) * parts(c_.columns.extent, c_.column_block); }

@@ -1,19 +1,26 @@
 // Steps over whole tensors that are no kernels.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 
+#include "backends/cpu/program/tuning.h"
+
 namespace lamina::cpu {
 
 class Executor;
 class ProgramWriter;
 
-// `bytes` rounded up, so that the next block in scratch starts at a cache line.
-constexpr size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+// `bytes` rounded up, so that the next block in scratch or packed memory starts at a cache line.
+template <std::integral Bytes>
+constexpr Bytes aligned(Bytes bytes) {
+  constexpr auto line = static_cast<Bytes>(tuning::kLine);
+  return (bytes + line - 1) / line * line;
+}
 
 // How many parts of this size an extent has; the last one may be smaller.
 constexpr int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }

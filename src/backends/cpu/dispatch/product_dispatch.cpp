@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "backends/cpu/program/tuning.h"
+
 namespace lamina::cpu {
 
 // Rows and columns of one entry of the batch, and some entries of k, on one thread.
@@ -69,32 +71,32 @@ bool ProductDispatch::may_cut_units() const {
 void ProductDispatch::plan_scratch() {
   const auto slots = [](int64_t extent, int64_t part) { return static_cast<size_t>(parts(extent, part)); };
   // An odd number of lines: neighbouring rows use different sets of a cache.
-  const auto row_bytes = [this](int64_t sums) { return static_cast<int64_t>(whole_lines(sums * sum_bytes_) | kLineOfCaches); };
+  const auto row_bytes = [this](int64_t sums) { return aligned(sums * sum_bytes_) | tuning::kLine; };
   if (program_.copies_rows || finds_rows()) {
     copied_row_bytes_ = row_bytes(program_.k_block);
     rows_bytes_ = finds_rows() ? found_bytes() : static_cast<size_t>(program_.rows * copied_row_bytes_);
     all_rows_bytes_ = rows_bytes_ * (program_.panels_first ? slots(std::min(program_.row_block, stack_.m), program_.rows) : 1);
   }
   if (!program_.are_packed_ahead || program_.panel_type != program_.copied_type) {
-    panel_bytes_ = whole_lines(panels_ != nullptr ? panels_->panel_bytes(program_.k_block)
-                                                  : program_.k_block * program_.columns * sum_bytes_);
+    panel_bytes_ = static_cast<size_t>(aligned(panels_ != nullptr ? panels_->panel_bytes(program_.k_block)
+                                                                  : program_.k_block * program_.columns * sum_bytes_));
     const bool keeps_all = program_.copies_panels && !program_.panels_first;
     const size_t kept = keeps_all ? slots(program_.column_block, program_.columns) : program_.copies_next ? 2 : 1;
     all_panels_bytes_ = panel_bytes_ * kept;
   }
-  tile_bytes_ = whole_lines(program_.rows * program_.columns * sum_bytes_);
+  tile_bytes_ = static_cast<size_t>(aligned(program_.rows * program_.columns * sum_bytes_));
   if (writes_units() || (stack_.dst.dtype != program_.stored_type && program_.k_block < program_.k))
     sums_row_bytes_ = row_bytes(parts(std::min(program_.column_block, stack_.n), program_.columns) * program_.columns);
   const auto sums_bytes = static_cast<size_t>(sums_row_bytes_ * std::min(program_.row_block, stack_.m));
-  const size_t next_bytes = program_.copies_next ? whole_lines(sizeof(NextPanel)) : 0;
+  const size_t next_bytes = program_.copies_next ? aligned(sizeof(NextPanel)) : 0;
   thread_bytes_ = all_panels_bytes_ + all_rows_bytes_ + 2 * tile_bytes_ + sums_bytes + next_bytes;
 }
 
 // The pointers to the rows of a tile, then the rows that are made.
 size_t ProductDispatch::found_bytes() const {
   const int64_t parts = program_.k_block / made_rows_->part();
-  return whole_lines(program_.rows * parts * int64_t{sizeof(void*)}) +
-         whole_lines(made_rows_->made_bytes(program_.rows, parts));
+  return static_cast<size_t>(aligned(program_.rows * parts * int64_t{sizeof(void*)}) +
+                             aligned(made_rows_->made_bytes(program_.rows, parts)));
 }
 
 const ProductCode::PanelCode& ProductDispatch::code_of(int64_t columns) const {
@@ -143,7 +145,7 @@ void ProductDispatch::run_units(const Memory& memory, int64_t terms, void* scrat
 
 // Behind the other scratch memory of a thread.
 void* ProductDispatch::next_of(void* scratch, int thread) const {
-  return static_cast<char*>(scratch) + static_cast<size_t>(thread + 1) * thread_bytes_ - whole_lines(sizeof(NextPanel));
+  return static_cast<char*>(scratch) + static_cast<size_t>(thread + 1) * thread_bytes_ - aligned(sizeof(NextPanel));
 }
 
 ProductDispatch::Memory ProductDispatch::at_entry(const Memory& memory, int64_t entry) const {
@@ -319,7 +321,7 @@ void ProductDispatch::copy(const Unit& unit, const Rows& rows, int64_t slot) con
   char* const to = copied_rows(unit, rows, slot);
   if (finds_rows()) {
     const int64_t part = made_rows_->part();
-    char* const made = to + whole_lines(rows.count * (unit.count / part) * int64_t{sizeof(void*)});
+    char* const made = to + aligned(rows.count * (unit.count / part) * int64_t{sizeof(void*)});
     return made_rows_->find_rows(unit.at.src, unit.entry, rows.first, rows.count, unit.first_k / part, unit.count / part,
                                  reinterpret_cast<const void**>(to), made);
   }

@@ -23,12 +23,6 @@ namespace lamina::cpu {
 
 struct NextPanel;
 
-// Parts of scratch and packed memory begin at lines of the caches.
-inline constexpr size_t kLineOfCaches = 64;
-inline size_t whole_lines(int64_t bytes) {
-  return (static_cast<size_t>(bytes) + kLineOfCaches - 1) / kLineOfCaches * kLineOfCaches;
-}
-
 // The machine code of a product.
 struct ProductCode {
   // The code for panels of one width: register tiles by their number of rows, those that occur, the copy from the matrix, and

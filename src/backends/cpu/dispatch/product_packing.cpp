@@ -9,7 +9,7 @@ namespace lamina::cpu {
 
 void ProductDispatch::plan_packed_weights() {
   const int64_t rest = stack_.n % program_.columns, columns = stack_.n - rest + (rest == 0 ? 0 : code_of(rest).columns);
-  packed_matrix_bytes_ = static_cast<int64_t>(whole_lines(program_.k * columns * program_.entries * weights_bytes_));
+  packed_matrix_bytes_ = aligned(program_.k * columns * program_.entries * weights_bytes_);
   packed_strides_ = stack_.weights.batch_strides;
   for (size_t d = packed_strides_.size(); d-- > 0;) {
     if (packed_strides_[d] == 0) continue;

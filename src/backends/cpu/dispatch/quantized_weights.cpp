@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/dispatch/primitive.h"
 #include "backends/cpu/dispatch/program_checks.h"
 #include "backends/cpu/program/product_calls.h"
+#include "backends/cpu/program/tuning.h"
 
 namespace lamina::cpu {
 
 namespace {
-
-constexpr int64_t kLine = 64;
-
-int64_t whole_lines(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 // Copies elements of `bytes` bytes, which the compiler knows.
 template <size_t bytes>
@@ -40,9 +38,9 @@ std::unique_ptr<const QuantizedWeights> QuantizedWeights::read(ProgramReader& fr
 QuantizedWeights::Layout QuantizedWeights::layout_of(int64_t runs) const {
   const int64_t columns = panel_.columns();
   Layout layout{};
-  layout.zero_points = whole_lines(bytes_of(panel_.scales, runs * columns));
-  layout.words = layout.zero_points + (panel_.has_zero_points ? whole_lines(bytes_of(DataType::f32, runs * columns)) : 0);
-  layout.bytes = layout.words + whole_lines(runs * panel_.words_of_run() * columns * int64_t{sizeof(uint32_t)});
+  layout.zero_points = aligned(bytes_of(panel_.scales, runs * columns));
+  layout.words = layout.zero_points + (panel_.has_zero_points ? aligned(bytes_of(DataType::f32, runs * columns)) : 0);
+  layout.bytes = layout.words + aligned(runs * panel_.words_of_run() * columns * int64_t{sizeof(uint32_t)});
   return layout;
 }
 
@@ -63,7 +61,7 @@ void QuantizedWeights::pack(const kernel::QuantizedMemory& memory, void* packed,
 
 // A panel of floats, or a QuantizedPanelMemory; behind it, the integers if they are not packed.
 int64_t QuantizedWeights::bytes_before_integers(int64_t count) const {
-  return program_.in_registers ? kLine : whole_lines(count * panel_.columns() * int64_t{sizeof(float)});
+  return program_.in_registers ? tuning::kLine : aligned(count * panel_.columns() * int64_t{sizeof(float)});
 }
 
 int64_t QuantizedWeights::panel_bytes(int64_t count) const {

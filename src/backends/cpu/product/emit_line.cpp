@@ -5,6 +5,7 @@
 
 #include "backends/cpu/product/emit_result_map.h"
 #include "backends/cpu/product/product_function.h"
+#include "backends/cpu/program/tuning.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -91,9 +92,8 @@ class LineEmitter {
 
   // Of the next tile, so that its stores do not wait for lines of the cache.
   void prefetch_sums(llvm::Value* dst) {
-    constexpr int64_t kLine = 64;
     for (int pixel = 0; pixel < tile_.pixels; ++pixel)
-      for (int64_t byte = 0; byte < tile_.vectors * f_.vector_bytes(); byte += kLine)
+      for (int64_t byte = 0; byte < tile_.vectors * f_.vector_bytes(); byte += tuning::kLine)
         f_.prefetch(f_.at(f_.at(dst, f_.b.CreateMul(dst_pixel_, f_.i64(pixel))), f_.i64(byte)), true);
   }
 

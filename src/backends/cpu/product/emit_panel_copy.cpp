@@ -2,6 +2,7 @@
 
 #include "backends/cpu/product/pairs.h"
 #include "backends/cpu/product/product_function.h"
+#include "backends/cpu/program/tuning.h"
 #include "backends/cpu/vector/transpose.h"
 #include "interface/status.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 using Values = ProductFunction::Values;
 
-constexpr int kLine = 64;  // bytes
+using tuning::kLine;
 
 // Of the register tiles that read panels of this type.
 kernel::Type sum_type(DataType panel) {

@@ -6,6 +6,7 @@
 #include "backends/cpu/product/pairs.h"
 #include "backends/cpu/product/product_function.h"
 #include "backends/cpu/product/tuning.h"
+#include "backends/cpu/program/tuning.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -14,7 +15,8 @@ namespace {
 
 using Values = ProductFunction::Values;
 
-constexpr int kLine = 64;          // bytes
+using tuning::kLine;
+
 constexpr int kRowsOfAddress = 3;  // of src with one pointer: itself, and with one and two strides added
 
 class TileEmitter {

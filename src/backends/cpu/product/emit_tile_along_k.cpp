@@ -6,6 +6,7 @@
 #include "backends/cpu/product/emit_product.h"
 #include "backends/cpu/product/pairs.h"
 #include "backends/cpu/product/product_function.h"
+#include "backends/cpu/program/tuning.h"
 #include "backends/cpu/vector/transpose.h"
 
 namespace lamina::cpu {
@@ -14,7 +15,7 @@ namespace {
 
 using Values = ProductFunction::Values;
 
-constexpr int64_t kLine = 64;  // bytes
+using tuning::kLine;
 
 class TileAlongKEmitter {
  public:

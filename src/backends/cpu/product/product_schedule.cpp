@@ -6,6 +6,7 @@
 
 #include "backends/cpu/product/tuning.h"
 #include "backends/cpu/program/product_program.h"
+#include "backends/cpu/program/tuning.h"
 #include "backends/schedule/schedule_text.h"
 
 namespace lamina::cpu {
@@ -14,7 +15,7 @@ namespace {
 
 using kernel::Contraction;
 
-constexpr int64_t kLine = 64;  // bytes
+using tuning::kLine;
 
 int64_t parts_of(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
 

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <span>
 
+#include "backends/cpu/dispatch/primitive.h"
+
 namespace lamina::cpu {
-
-namespace {
-
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-}  // namespace
 
 PixelRows::PixelRows(const Taps& taps)
     : taps_(taps),

@@ -12,6 +12,7 @@
 #include "backends/cpu/library/products/machine_of.h"
 #include "backends/cpu/library/products/product_runner.h"
 #include "backends/cpu/library/products/quantized_weights.h"
+#include "backends/cpu/program/tuning.h"
 #include "interface/status.h"
 #include "kernels/integer_rows.h"
 #include "kernels/quantized_matrix.h"
@@ -38,14 +39,14 @@ bool makes_matrix(const kernel::MatmulStack& product) {
 // The product that reads a dense copy of src, whose rows begin at different sets of a cache, if src is contiguous along its
 // rows. It pays for enough rows that threads would copy the same weights for each part of them.
 std::optional<Contraction> of_transposed_src(Contraction c) {
-  constexpr int64_t kLine = 64, kLeastRows = 128;
+  constexpr int64_t kLeastRows = 128;
   kernel::MatrixStack& src = c.matrices.src;
   const int64_t bytes = bytes_of(src.dtype, 1);
   if (c.integers || !c.matrices.batch.empty() || src.row_stride != 1 || src.column_stride == 1 || bytes > 4 ||
       c.matrices.m < kLeastRows)
     return std::nullopt;
   src.column_stride = 1;
-  src.row_stride = ((c.matrices.k * bytes + kLine - 1) / kLine | 1) * kLine / bytes;
+  src.row_stride = (aligned(c.matrices.k * bytes) | tuning::kLine) / bytes;
   return c;
 }
 
