@@ -16,6 +16,11 @@ int64_t AxisRows::begin(size_t tensor, int64_t row) const {
   return offset;
 }
 
+AxisRows::Walk AxisRows::walk(size_t tensor, int64_t row, int64_t extent, bool reverse) const {
+  const int64_t first = begin(tensor, row), by = step(tensor);
+  return reverse ? Walk{first + (extent - 1) * by, -by} : Walk{first, by};
+}
+
 int64_t AxisRows::rows_per_unit(int64_t elements) {
   constexpr int64_t kElementsOfUnit = 16384;  // some microseconds
   return std::max<int64_t>(kElementsOfUnit / std::max<int64_t>(elements, 1), 1);

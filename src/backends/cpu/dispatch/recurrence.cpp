@@ -155,9 +155,8 @@ class Recurrence final : public Primitive {
     block.is_full = are_neighbours_ && block.rows == kMostRows;
     for (size_t t = 0; t < program_.rows.strides.size(); ++t) {
       const Dims& strides = program_.rows.strides[t];
-      const int64_t step = rows_.step(t), last = program_.reverse ? (program_.extent - 1) * step : 0;
-      block.tensors[t] = {args[t], rows_.begin(t, line + first) + last, program_.reverse ? -step : step,
-                          strides.size() > 1 ? strides[strides.size() - 2] : 0};
+      const auto [begin, step] = rows_.walk(t, line + first, program_.extent, program_.reverse);
+      block.tensors[t] = {args[t], begin, step, strides.size() > 1 ? strides[strides.size() - 2] : 0};
     }
     return block;
   }

@@ -107,13 +107,9 @@ class Running final : public Primitive {
 
  private:
   Row row_of(std::span<void* const> args, int64_t row) const {
-    Row found{args[0], args[1], rows_.begin(0, row), rows_.step(0), rows_.begin(1, row), rows_.step(1), program_.extent};
-    if (!program_.reverse) return found;
-    found.src += (program_.extent - 1) * found.src_step;
-    found.dst += (program_.extent - 1) * found.dst_step;
-    found.src_step = -found.src_step;
-    found.dst_step = -found.dst_step;
-    return found;
+    const auto [src, src_step] = rows_.walk(0, row, program_.extent, program_.reverse);
+    const auto [dst, dst_step] = rows_.walk(1, row, program_.extent, program_.reverse);
+    return {args[0], args[1], src, src_step, dst, dst_step, program_.extent};
   }
 
   const RunningProgram program_;
