@@ -106,24 +106,14 @@ std::unique_ptr<const TileDispatch> read_tiled(ProgramReader& from, size_t args,
 void write_check(ProgramWriter& to, const IndexCheck& check) {
   write_place(to, check.place);
   write_tensor(to, check.tensor);
-  to.write(check.arg);
-  to.write(check.extent);
-  to.write(check.sorts);
-  to.write(check.order.steps);
-  to.write(check.order.ignored);
-  to.write(check.sorted);
+  to.write(check);
 }
 
 IndexCheck read_check(ProgramReader& from, size_t args) {
   IndexCheck check;
   check.place = read_place(from);
   check.tensor = read_tensor(from);
-  from.read(check.arg);
-  from.read(check.extent);
-  from.read(check.sorts);
-  from.read(check.order.steps);
-  from.read(check.order.ignored);
-  from.read(check.sorted);
+  from.read(check);
   const size_t rank = check.tensor.shape->size();
   require(check.arg < args && check.extent >= 0 && (!check.sorts || (check.order.steps.size() == rank && check.sorted < args)),
           "indices");

@@ -45,6 +45,13 @@ struct IndexCheck {
   bool sorts = false;
   IndexOrder order;
   size_t sorted = 0;
+
+  // Without place and tensor (stored_places.h).
+  template <typename Self, typename Visit>
+  static void for_each_field(Self& self, const Visit& visit) {
+    visit(self.arg), visit(self.extent), visit(self.sorts), visit(self.order.steps), visit(self.order.ignored);
+    visit(self.sorted);
+  }
 };
 
 }  // namespace lamina::cpu
