@@ -17,11 +17,10 @@ constexpr lamina_version_t kVersion{LAMINA_VERSION_MAJOR, LAMINA_VERSION_MINOR, 
 
 }  // namespace
 
-lamina_status_t remember_error(Status status, std::string_view sentence) noexcept {
+void remember_error(std::string_view sentence) noexcept {
   const size_t length = std::min(sentence.size(), sizeof last_error.text - 1);
   std::memcpy(last_error.text, sentence.data(), length);
   last_error.text[length] = '\0';
-  return static_cast<lamina_status_t>(status);
 }
 
 void fail_null(const char* function, const char* argument) {
@@ -33,7 +32,7 @@ void fail_null(const char* function, const char* argument) {
 extern "C" const char* lamina_last_error(void) { return lamina::api::last_error.text; }
 
 extern "C" void lamina_set_last_error(const char* sentence) {
-  lamina::api::remember_error(lamina::Status::success, sentence == nullptr ? "" : sentence);
+  lamina::api::remember_error(sentence == nullptr ? "" : sentence);
 }
 
 extern "C" const lamina_version_t* lamina_version(void) { return &lamina::api::kVersion; }

@@ -2,18 +2,17 @@
 // are a status code and one sentence per thread.
 #pragma once
 
-#include <exception>
-#include <new>
 #include <string_view>
 #include <utility>
 
 #include "graph/lamina.h"
+#include "interface/call_status.h"
 #include "interface/status.h"
 
 namespace lamina::api {
 
-// Stores the sentence for lamina_last_error() and returns `status` as the C ABI's type. Allocates nothing.
-lamina_status_t remember_error(Status status, std::string_view sentence) noexcept;
+// Stores the sentence for lamina_last_error(). Allocates nothing.
+void remember_error(std::string_view sentence) noexcept;
 
 [[noreturn]] void fail_null(const char* function, const char* argument);
 
@@ -25,18 +24,7 @@ inline void require(const void* pointer, const char* function, const char* argum
 // Runs `body` and converts an exception to a status and the thread's last error.
 template <typename Body>
 lamina_status_t guarded(Body&& body) noexcept {
-  try {
-    std::forward<Body>(body)();
-    return lamina_success;
-  } catch (const Error& error) {
-    return remember_error(error.status(), error.what());
-  } catch (const std::bad_alloc&) {
-    return remember_error(Status::out_of_memory, "out of memory");
-  } catch (const std::exception& error) {
-    return remember_error(Status::runtime_error, error.what());
-  } catch (...) {
-    return remember_error(Status::runtime_error, "unknown exception: this is a bug in lamina");
-  }
+  return static_cast<lamina_status_t>(status_of_call(std::forward<Body>(body), remember_error));
 }
 
 // Calls require() with the name of the API function.

@@ -2,16 +2,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
-#include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backends/thread_pool.h"
 #include "graph/lamina_runtime.h"
+#include "interface/call_status.h"
 #include "interface/per_thread.h"
 #include "interface/status.h"
 #include "runtime/model.h"
@@ -21,6 +21,7 @@ using lamina::Error;
 using lamina::ExportedModel;
 using lamina::join;
 using lamina::Status;
+using lamina::status_of_call;
 using lamina::runtime::Model;
 using lamina::runtime::ModelFile;
 
@@ -37,29 +38,17 @@ struct LastError {
 thread_local LastError last_error{};
 
 // Names in a sentence may come from a damaged file: control characters become question marks.
-lamina_runtime_status_t remember(Status status, std::string_view sentence) noexcept {
+void remember(std::string_view sentence) noexcept {
   const size_t length = std::min(sentence.size(), sizeof last_error.text - 1);
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
   std::replace_copy_if(sentence.begin(), sentence.begin() + static_cast<std::ptrdiff_t>(length), last_error.text, is_control,
                        '?');
   last_error.text[length] = '\0';
-  return static_cast<lamina_runtime_status_t>(status);
 }
 
 template <typename Body>
 lamina_runtime_status_t guarded(Body&& body) noexcept {
-  try {
-    std::forward<Body>(body)();
-    return lamina_runtime_success;
-  } catch (const Error& error) {
-    return remember(error.status(), error.what());
-  } catch (const std::bad_alloc&) {
-    return remember(Status::out_of_memory, "out of memory");
-  } catch (const std::exception& error) {
-    return remember(Status::runtime_error, error.what());
-  } catch (...) {
-    return remember(Status::runtime_error, "unknown exception: this is a bug in lamina");
-  }
+  return static_cast<lamina_runtime_status_t>(status_of_call(std::forward<Body>(body), remember));
 }
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(Status::invalid_arguments, why); }
