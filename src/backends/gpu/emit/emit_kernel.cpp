@@ -87,8 +87,7 @@ KernelSource emit_kernel(const kernel::Kernel& kernel, const Schedule& schedule,
   source.body =
       join("typedef ", schedule.wide_offsets ? "lm_s64" : "int", " lm_ix;\n\n", entry_sums(kernel), emission.out.str());
   source.text = program_prelude(kernel, schedule, language, emission.wide, aligned, disjoint) + source.body;
-  if (schedule.copies_ahead)
-    source.local_bytes = {tuning::kRowsInLocalMemory * bytes_copied_ahead(kernel, emission.order, schedule)};
+  if (schedule.copies_ahead) source.local_bytes = {local_bytes_of_copies(kernel, emission.order, schedule)};
   return source;
 }
 

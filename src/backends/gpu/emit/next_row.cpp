@@ -8,7 +8,7 @@ namespace lamina::gpu {
 using kernel::NodeIndex;
 
 void NextRow::begin() {
-  out_.line("LM_COPIED_ROWS(", tuning::kRowsInLocalMemory * bytes_copied_ahead(kernel_, e_.order, schedule_), ");");
+  out_.line("LM_COPIED_ROWS(", local_bytes_of_copies(kernel_, e_.order, schedule_), ");");
   for (size_t i = 0; i < kernel_.nodes.size(); ++i)
     if (e_.is_taken_ahead[i]) out_.line(c_type(kernel_.nodes[i].type), " ahead", i, ";");
   fetch("0", rows_.number_of_row("0"));

@@ -151,12 +151,16 @@ int bytes_copied_ahead(const Kernel& kernel, const SumOrder& order, const Schedu
   return static_cast<int>(bytes);
 }
 
-// Two rows, beside what the reductions need.
+int local_bytes_of_copies(const Kernel& kernel, const SumOrder& order, const Schedule& schedule) {
+  return tuning::kRowsInLocalMemory * bytes_copied_ahead(kernel, order, schedule);
+}
+
+// Beside what the reductions need.
 bool may_copy_ahead(const Kernel& kernel, const SumOrder& order, int local_bytes, const Schedule& s) {
   if (s.flat || s.split || s.rows_adjacent || !unrolls_chunks(order, s)) return false;
   if (!s.together && !is_one_block(kernel, order)) return false;
-  const int bytes = bytes_copied_ahead(kernel, order, s);
-  return bytes > 0 && tuning::kRowsInLocalMemory * bytes + tuning::kLocalBytesOfReductions <= local_bytes;
+  const int bytes = local_bytes_of_copies(kernel, order, s);
+  return bytes > 0 && bytes + tuning::kLocalBytesOfReductions <= local_bytes;
 }
 
 bool unrolls_chunks(const SumOrder& order, const Schedule& schedule) {

@@ -73,9 +73,11 @@ bool unrolls_chunks(const SumOrder& order, const Schedule& schedule);
 // Whether each block of the row may have a team that is a work-group of a cluster.
 bool may_be_cluster(const kernel::Kernel& kernel, const SumOrder& order, int cluster_groups, const Schedule& schedule);
 
-// The args of which a team copies the next row, in chunks of 16 bytes, and the bytes of one row of them for a work-group.
+// The args of which a team copies the next row, in chunks of 16 bytes, the bytes of one row of them for a work-group, and the
+// local memory of the work-group for them.
 std::vector<int> args_copied_ahead(const kernel::Kernel& kernel, int vector);
 int bytes_copied_ahead(const kernel::Kernel& kernel, const SumOrder& order, const Schedule& schedule);
+int local_bytes_of_copies(const kernel::Kernel& kernel, const SumOrder& order, const Schedule& schedule);
 bool may_copy_ahead(const kernel::Kernel& kernel, const SumOrder& order, int local_bytes, const Schedule& schedule);
 
 // The values of a row that stay in registers between phases: loads before functions, as far as the registers suffice.
