@@ -276,7 +276,6 @@ class ModelsCompiler {
     ModelExporter::Program program = exporter->finish(model, data, options_.packs_weights);
     return {std::move(model), std::move(program)};
   }
-  const std::string& digest() const { return digest_; }  // of the weights, after `run`
 
  private:
   const std::vector<Graph>& graphs_;
@@ -284,7 +283,7 @@ class ModelsCompiler {
   const ExportedWeights& weights_;
   const WeightsMember& member_;
   const ExportOptions& options_;
-  std::string digest_;
+  std::string digest_;  // of the weights
 };
 
 }  // namespace
@@ -302,8 +301,7 @@ void export_model(std::span<const Graph> given, const ExportOptions& options, st
   }
   const WeightsMember member(weights);
   const std::string graph_text = write_graph_json(graphs.front());
-  ExportedTexts texts{.weights_digest = {},
-                      .graph_digest = sha256_hex(graph_text),
+  ExportedTexts texts{.graph_digest = sha256_hex(graph_text),
                       .input_ids = ids_of(ports.inputs),
                       .output_ids = ids_of(ports.outputs),
                       .shared = weights.shared()};
@@ -326,7 +324,6 @@ void export_model(std::span<const Graph> given, const ExportOptions& options, st
     if (!program.packed_weights.empty()) zip.add("packed/" + isa, program.packed_weights, kAlignment);
   }
   zip.add("graph.json", graph_text, kAlignment);
-  texts.weights_digest = compiler.digest();
   zip.add("meta.json", meta_json(texts), kAlignment);
   zip.finish();
 }

@@ -98,7 +98,7 @@ std::string meta_json(const ExportedTexts& texts) {
   };
   return join("{\n  \"format\": \"lamina model\",\n  \"version\": 1,\n", array_json("variants", model.variants, variant), ",\n",
               array_json("programs", texts.programs, program), ",\n  \"weights\": {\"bytes\": ", model.weights_bytes,
-              ", \"sha256\": ", quoted(texts.weights_digest), ", \"shared\": ", shared_json(texts.shared),
+              ", \"sha256\": ", quoted(model.weights_digest), ", \"shared\": ", shared_json(texts.shared),
               "},\n  \"graph\": {\"sha256\": ", quoted(texts.graph_digest), "}\n}\n");
 }
 

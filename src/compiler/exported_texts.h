@@ -34,7 +34,7 @@ struct ExportedTexts {
     std::string digest;
     size_t packed_bytes;  // of its packed weights
   };
-  std::string weights_digest, graph_digest;
+  std::string graph_digest;
   std::vector<uint64_t> input_ids, output_ids;  // in the graph
   std::map<uint64_t, std::string> shared = {};  // ids of constants that are stored under another name
   ExportedModel model = {};
