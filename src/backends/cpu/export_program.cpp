@@ -108,7 +108,7 @@ class CpuExporter final : public ModelExporter {
           const size_t offset = found == offsets.end() ? all.size() : found->second;
           head.packed.push_back({v, p, weights.constant, offset, weights.bytes});
           if (found != offsets.end()) continue;
-          all += packed(weights, *programs_[program], partitions[p], constants);
+          append_packed(all, weights, *programs_[program], partitions[p], constants);
           all.resize(aligned(all.size()));
           if (!weights.key.empty()) offsets.emplace(weights.key, offset);
         }
@@ -117,8 +117,8 @@ class CpuExporter final : public ModelExporter {
     head.packed_digest = digest_of_packed(all);
     return all;
   }
-  static std::string packed(const PackedWeights& weights, const ProgramRunner& program, const ExportedModel::Partition& ports,
-                            std::span<const std::string_view> constants) {
+  static void append_packed(std::string& to, const PackedWeights& weights, const ProgramRunner& program,
+                            const ExportedModel::Partition& ports, std::span<const std::string_view> constants) {
     std::vector<const void*> inputs;
     for (const ExportedModel::Value& input : ports.inputs) {
       const bool is_constant = input.source == ExportedModel::Value::Source::constant;
@@ -127,7 +127,7 @@ class CpuExporter final : public ModelExporter {
     const HostBlock memory(weights.bytes, 64, nullptr);
     std::memset(memory.memory(), 0, weights.bytes);
     pack(weights, program, inputs, memory.memory());
-    return {static_cast<const char*>(memory.memory()), weights.bytes};
+    to.append(static_cast<const char*>(memory.memory()), weights.bytes);
   }
 
   Machine machine_;
