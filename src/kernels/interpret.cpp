@@ -92,6 +92,7 @@ class Interpreter {
         plan_(kernel, {.moments_by_block = moments_by_block(kernel)}),
         args_(args),
         row_size_(kernel.row_size()),
+        rows_of_entry_(kernel.row_count() / std::max<int64_t>(kernel.entry_count(), 1)),
         outer_(static_cast<size_t>(kernel.outer_rank)),
         writers_(args.size()) {
     LAMINA_CHECK(args.size() == kernel.args.size(), "one piece of memory per arg");
@@ -443,8 +444,7 @@ class Interpreter {
 
   void add_to_column(NodeIndex index, int64_t row, int64_t position, double value) {
     Blocks& blocks = columns_[index];
-    const int64_t of_entry = kernel_.row_count() / kernel_.entry_count();
-    const auto block = static_cast<size_t>(row / of_entry * blocks_of_entry() + row % of_entry / kColumnBlockRows);
+    const auto block = static_cast<size_t>(row / rows_of_entry_ * blocks_of_entry() + row % rows_of_entry_ / kColumnBlockRows);
     if (block >= blocks.size()) blocks.resize(block + 1, std::vector<double>(static_cast<size_t>(row_size_), 0));
     double& sum = blocks[block][static_cast<size_t>(position)];
     sum =
@@ -459,10 +459,7 @@ class Interpreter {
     return tree_sum(blocks, first, left, column) + tree_sum(blocks, first + left, count - left, column);
   }
 
-  int64_t blocks_of_entry() const {
-    const int64_t rows = kernel_.row_count() / std::max<int64_t>(kernel_.entry_count(), 1);
-    return (rows + kColumnBlockRows - 1) / kColumnBlockRows;
-  }
+  int64_t blocks_of_entry() const { return (rows_of_entry_ + kColumnBlockRows - 1) / kColumnBlockRows; }
 
   void store_columns(NodeIndex index, const Blocks& blocks) {
     const Node& n = node(index);
@@ -485,6 +482,7 @@ class Interpreter {
   const LoopPlan plan_;
   std::span<const InterpretedArg> args_;
   int64_t row_size_;
+  int64_t rows_of_entry_;  // of column sums
   size_t outer_;
   std::vector<std::vector<int64_t>>
       writers_;  // per arg, per element: the grid position that wrote it, row * row size + position; empty if none has
