@@ -264,11 +264,8 @@ def explain(partitions: Sequence[Partition], compiled: Sequence[CompiledPartitio
     """
     Explains partitions of one graph as a text.
 
-    partitions: in an order in which they can run. compiled: [], or a CompiledPartition or None for each.
-    Unless `compile` is false, each partition is compiled, for the shapes of its CompiledPartition or else
-    for those that the graph knows, so that kernels, schedules and tiles are included. format: json, html (a
-    self-contained page) or dot. report: the text of a `lamina replay --report` or a
-    `lamina profile --json`, whose times are included.
+    compiled: [], or a CompiledPartition or None for each. report: its text. lamina.Explanation describes the
+    other arguments.
     Raises lamina.Error for no partitions, partitions of two graphs, or a report of other partitions.
     """
 

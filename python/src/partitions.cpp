@@ -186,11 +186,8 @@ void bind_explain(nb::module_& m) {
   m.def("explain", &explain, nb::arg("partitions"), nb::arg("compiled"), nb::arg("compile"), nb::arg("format"),
         nb::arg("title") = "", nb::arg("report").none() = nb::none(),
         "Explains partitions of one graph as a text.\n\n"
-        "partitions: in an order in which they can run. compiled: [], or a CompiledPartition or None for each.\n"
-        "Unless `compile` is false, each partition is compiled, for the shapes of its CompiledPartition or else\n"
-        "for those that the graph knows, so that kernels, schedules and tiles are included. format: json, html (a\n"
-        "self-contained page) or dot. report: the text of a `lamina replay --report` or a\n"
-        "`lamina profile --json`, whose times are included.\n"
+        "compiled: [], or a CompiledPartition or None for each. report: its text. lamina.Explanation describes the\n"
+        "other arguments.\n"
         "Raises lamina.Error for no partitions, partitions of two graphs, or a report of other partitions.");
 }
 
