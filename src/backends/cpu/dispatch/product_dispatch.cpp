@@ -5,43 +5,10 @@
 #include <new>
 #include <utility>
 
+#include "backends/cpu/dispatch/product_parts.h"
 #include "backends/cpu/program/tuning.h"
 
 namespace lamina::cpu {
-
-// Rows and columns of one entry of the batch, and some entries of k, on one thread.
-struct ProductDispatch::Unit {
-  int64_t entry;
-  Memory at;         // of the entry
-  ProductUnit part;  // of dst
-  // Scratch memory: copied weights; copied rows of src; tiles of dst and of the bias; the sums of the unit.
-  char *panels, *rows, *tile, *bias, *sums;
-  int64_t terms, end_k;  // of the sums, in elements and in entries of k
-  int64_t first_k = 0, count = 0;
-  int64_t end_column = part.end_column;  // `part` may be one panel of the unit
-  NextPanel* next = nullptr;             // of a schedule that copies it
-  int64_t number = 0;                    // of all units
-};
-
-// Rows of src as a register tile reads them, or the pointers to them. Distances are in bytes.
-struct ProductDispatch::Rows {
-  int64_t first, count;
-  const char* src;
-  int64_t to_next_row, to_next_k;
-};
-
-// The weights of as many columns as a register tile has.
-struct ProductDispatch::Panel {
-  int64_t first_column, columns;
-  const char* weights;
-  int64_t to_next_k;  // bytes; to the next column if tiles transpose the weights
-};
-
-// What a register tile adds to, or writes.
-struct ProductDispatch::Sums {
-  char* at;
-  int64_t to_next_row;  // bytes
-};
 
 ProductDispatch::ProductDispatch(ProductProgram program, ProductCode code, const PanelMaker* panels, const RowSource* rows)
     : program_(std::move(program)),
@@ -143,11 +110,6 @@ void ProductDispatch::run_units(const Memory& memory, int64_t terms, void* scrat
   });
 }
 
-// Behind the other scratch memory of a thread.
-void* ProductDispatch::next_of(void* scratch, int thread) const {
-  return static_cast<char*>(scratch) + static_cast<size_t>(thread + 1) * thread_bytes_ - aligned(sizeof(NextPanel));
-}
-
 ProductDispatch::Memory ProductDispatch::at_entry(const Memory& memory, int64_t entry) const {
   Memory at = memory;
   const Dims& weights_strides = program_.are_packed_ahead ? packed_strides_ : stack_.weights.batch_strides;
@@ -199,51 +161,6 @@ void ProductDispatch::run_by_panels(const Unit& unit) const {
 void ProductDispatch::run_panel(const Unit& unit, const Panel& panel) const {
   if (runs_tiles_together(panel)) return run_tiles(unit, panel);
   for_each_rows(unit, [&](const Rows& rows, int64_t slot) { run_tile(unit, at(unit, rows, slot), panel); });
-}
-
-// What the tiles have not copied of the next panel is copied behind them.
-void ProductDispatch::run_panel_and_copy_next(const Unit& unit, const Panel& panel) const {
-  NextPanel& next = *unit.next;
-  if (!next.is_copied) copy(unit, panel, next.slot);
-  next = next_panel(unit, panel);
-  run_panel(unit, at(unit, panel, next.slot));
-  if (next.entries == 0) return;
-  copy_panel(next.from, next.columns, next.entries - next.copied * program_.entries, next.to);
-  next.is_copied = true;
-  next.slot = 1 - next.slot;
-}
-
-NextPanel ProductDispatch::next_panel(const Unit& unit, const Panel& panel) const {
-  NextPanel next{.slot = unit.next->slot, .unit = unit.number};
-  std::optional<PanelPlace> place = place_after(unit, panel);
-  Unit other = unit;
-  if (!place) {
-    const ProductUnit* const following = unit_behind(unit);
-    if (following == nullptr) return next;
-    ++next.unit;
-    place = {0, following->first_column};
-    other.end_column = following->end_column;
-  }
-  other.first_k = place->first_k;
-  other.count = std::min(program_.k_block, other.end_k - other.first_k);
-  const Panel copied = panel_of(other, place->column, std::min(program_.columns, other.end_column - place->column));
-  next.from = copied.weights;
-  next.to = copied_panel(unit, 1 - next.slot);
-  next.columns = copied.columns;
-  next.entries = entries_of(other);
-  next.from_row = stack_.weights.row_stride * weights_bytes_;
-  next.to_row = code_of(copied.columns).columns * element_bytes(program_.panel_type);
-  const bool is_as_wide = copied.columns == panel.columns && copied.columns == code_of(copied.columns).columns;
-  if (is_as_wide) next.rows_of_tile = next.entries / program_.entries / unit.part.tiles;
-  return next;
-}
-
-// The one that the same thread takes next, if units are equal shares of one product and no other thread takes it; else null.
-const ProductUnit* ProductDispatch::unit_behind(const Unit& unit) const {
-  const int64_t of_thread = std::ssize(units_) / program_.threads, next = unit.number + 1;
-  if (stack_.products() > 1 || next >= std::ssize(units_) || of_thread == 0 || next % of_thread == 0) return nullptr;
-  const ProductUnit& part = units_[static_cast<size_t>(next)];
-  return part.is_empty() ? nullptr : &part;
 }
 
 void ProductDispatch::run_by_rows(const Unit& unit) const {
@@ -456,21 +373,6 @@ ColumnGroups ProductDispatch::groups() const { return made_rows_ == nullptr ? Co
 int64_t ProductDispatch::first_group(const Panel& panel) const {
   const auto [columns, step] = groups();
   return columns == 0 ? 0 : panel.first_column / columns * step * sum_bytes_;
-}
-
-std::optional<PanelPlace> ProductDispatch::place_after(const Unit& unit, const Panel& panel) const {
-  const int64_t first_column = unit.part.first_column;
-  return cpu::place_after({unit.first_k, panel.first_column}, program_, uses_blocks_first(), first_column, unit.end_column,
-                          unit.end_k);
-}
-
-// Bytes from packed weights of a call to those that are used next.
-int64_t ProductDispatch::to_next_weights(const Unit& unit, const Panel& panel) const {
-  const std::optional<PanelPlace> place = place_after(unit, panel);
-  if (!program_.are_packed_ahead || is_copied(panel) || !place) return unit.count * panel.to_next_k;
-  Unit next = unit;
-  next.first_k = place->first_k;
-  return panel_of(next, place->column, program_.columns).weights - panel.weights;
 }
 
 void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel& panel, const Sums& sums, const char* added,

@@ -21,8 +21,6 @@
 
 namespace lamina::cpu {
 
-struct NextPanel;
-
 // The machine code of a product.
 struct ProductCode {
   // The code for panels of one width: register tiles by their number of rows, those that occur, the copy from the matrix, and
