@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backends/cpu/program/tuning.h"
+#include "kernels/parts.h"
 
 namespace lamina::cpu {
 
@@ -22,8 +23,7 @@ constexpr Bytes aligned(Bytes bytes) {
   return (bytes + line - 1) / line * line;
 }
 
-// How many parts of this size an extent has; the last one may be smaller.
-constexpr int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
+using kernel::parts;
 
 // Rows and columns of a result that is one dense matrix in memory.
 struct ResultPart {

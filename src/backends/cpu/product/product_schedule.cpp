@@ -8,25 +8,25 @@
 #include "backends/cpu/program/product_program.h"
 #include "backends/cpu/program/tuning.h"
 #include "backends/schedule/schedule_text.h"
+#include "kernels/parts.h"
 
 namespace lamina::cpu {
 
 namespace {
 
 using kernel::Contraction;
+using kernel::parts;
 
 using tuning::kLine;
-
-int64_t parts_of(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
 
 int64_t bytes_of_sum(const Contraction& c) { return c.sum_type() == kernel::Type::f64 ? 8 : 4; }
 
 // Of at most this many blocks, in whole units except for the last one.
-int64_t block_of(int64_t extent, int64_t blocks, int64_t unit) { return parts_of(parts_of(extent, blocks), unit) * unit; }
+int64_t block_of(int64_t extent, int64_t blocks, int64_t unit) { return parts(parts(extent, blocks), unit) * unit; }
 
 // Likewise, of blocks with at most `most` entries.
 int64_t even_block(int64_t extent, int64_t most, int64_t unit) {
-  return block_of(extent, most >= extent ? 1 : parts_of(extent, std::max(most / unit * unit, unit)), unit);
+  return block_of(extent, most >= extent ? 1 : parts(extent, std::max(most / unit * unit, unit)), unit);
 }
 
 std::vector<int> vectors_of(const Machine& machine) {
@@ -165,7 +165,7 @@ int vectors_of_tile(const Machine& machine, int64_t dst_vectors) {
 }
 
 int64_t vectors_of_dst(const Contraction& c, int vector_bits) {
-  return parts_of(c.matrices.n, vector_bits / (8 * bytes_of_sum(c)));
+  return parts(c.matrices.n, vector_bits / (8 * bytes_of_sum(c)));
 }
 
 // The number of its vectors, for the rows of the schedule.
@@ -219,8 +219,8 @@ int64_t units_of_squares(const Contraction& c, const Machine& machine, int threa
   const int64_t row_bytes = c.matrices.n * bytes_of_sum(c),
                 in_cache = machine.caches.second / product_tuning::kShareForSums / row_bytes;
   const int64_t most = std::clamp<int64_t>(in_cache, 1, product_tuning::kRowsOfSquares);
-  const int64_t units = parts_of(c.matrices.m, most);
-  return c.matrices.products() < threads ? parts_of(units, threads) * threads : units;
+  const int64_t units = parts(c.matrices.m, most);
+  return c.matrices.products() < threads ? parts(units, threads) * threads : units;
 }
 
 // The time of a product in multiplications of vectors, without the copies of its factors.
@@ -276,10 +276,10 @@ void share(const Contraction& c, const ProductUse& use, bool rows_first, Product
   if (threads == 1) return;
   const int64_t units = threads * product_tuning::kUnitsPerThread, products = c.matrices.products();
   const int64_t of_rows = products * (rows_first ? std::max<int64_t>(c.matrices.m / product_tuning::kRowsOfUnit, 1) : 1);
-  s.column_block = block_of(c.matrices.n, parts_of(units, of_rows), panel_columns(c, s));
+  s.column_block = block_of(c.matrices.n, parts(units, of_rows), panel_columns(c, s));
   if (!rows_first && units_have_all_rows(c, use, s)) return;
-  const int64_t of_columns = products * parts_of(c.matrices.n, s.column_block);
-  s.row_block = block_of(c.matrices.m, parts_of(units, of_columns), s.rows);
+  const int64_t of_columns = products * parts(c.matrices.n, s.column_block);
+  s.row_block = block_of(c.matrices.m, parts(units, of_columns), s.rows);
 }
 
 // The rows of a unit stay in the second-level cache while all panels are multiplied by them.
@@ -322,8 +322,8 @@ void choose_made_rows(const Contraction& c, const Machine& machine, const Produc
 void choose_prefetches(const Contraction& c, const Machine& machine, const ProductUse& use, ProductSchedule& s) {
   const int64_t element_bytes = bytes_of(c.matrices.weights.dtype, c.entries());
   const bool is_converted = s.copies_panels && element_bytes != bytes_of_sum(c);
-  const int64_t tiles = parts_of(std::min(s.row_block, c.matrices.m), s.rows);
-  s.prefetches_next = use.packs_ahead && !is_converted && tiles >= parts_of(panel_columns(c, s) * element_bytes, kLine);
+  const int64_t tiles = parts(std::min(s.row_block, c.matrices.m), s.rows);
+  s.prefetches_next = use.packs_ahead && !is_converted && tiles >= parts(panel_columns(c, s) * element_bytes, kLine);
   if (!s.prefetches_next || c.adds) return;
   const int64_t most = std::min(s.k_block, entries_of_panel(c, machine, s));
   const int64_t part = use.makes_rows ? std::max<int64_t>(use.part, 1) : 1;

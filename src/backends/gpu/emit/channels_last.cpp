@@ -5,11 +5,13 @@
 #include "backends/gpu/emit/window_factors.h"
 #include "backends/gpu/schedule/tuning.h"
 #include "interface/status.h"
+#include "kernels/parts.h"
 
 namespace lamina::gpu {
 
 namespace {
 
+using kernel::parts;
 using kernel::WindowAxis;
 using kernel::WindowDim;
 using kernel::WindowedContraction;
@@ -56,8 +58,6 @@ bool makes_chunks(const WindowedContraction& contraction, bool of_left) {
   };
   return !is_in_chunks(contraction) && is_in_chunks(with_copy(contraction, of_left));
 }
-
-int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
 
 // `reads`: elements that the sums copy from the factor to local memory.
 bool saves_time(int64_t reads, int64_t elements) {

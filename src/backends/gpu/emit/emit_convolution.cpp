@@ -11,11 +11,13 @@
 #include "backends/gpu/schedule/tuning.h"
 #include "interface/op_schema.h"
 #include "interface/status.h"
+#include "kernels/parts.h"
 
 namespace lamina::gpu {
 
 namespace {
 
+using kernel::parts;
 using kernel::WindowedContraction;
 using Axis = WindowedContraction::Axis;
 using Dim = WindowedContraction::Dim;
@@ -276,8 +278,6 @@ int64_t reach(const WindowedContraction& c) {
   }
   return longest;
 }
-
-int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
 
 // ", src and weights are copied with their channels last".
 std::string describe_copies(const kernel::LibraryStep& step, const WindowedContraction& c, const ConvolutionForm& form) {

@@ -7,6 +7,7 @@
 #include "backends/gpu/schedule/matrix_tile.h"
 #include "interface/data_type.h"
 #include "interface/status.h"
+#include "kernels/parts.h"
 
 namespace lamina::gpu {
 
@@ -42,12 +43,11 @@ ProductTile choose_tile(int64_t rows, int64_t columns, int64_t products, kernel:
     tile.depth = tuning::kMatmulDepthOfFewRows / (sums == kernel::Type::f64 ? 2 : 1);
   }
   if (sums != kernel::Type::f32 || std::min(rows, columns) <= side) return tile;
-  const auto parts = [](int64_t extent, int64_t part) { return (extent + part - 1) / part; };
   double least = std::numeric_limits<double>::max();
   for (const tuning::TimedProductTile& timed : tuning::kProductTiles) {
     const ProductTile next = product_tile_of(timed);
     if (next.group_size() > limits.max_group || timed.elements_of_thread() > most_elements) continue;
-    const int64_t tiles = parts(rows, next.rows()) * parts(columns, next.columns()) * products;
+    const int64_t tiles = kernel::parts(rows, next.rows()) * kernel::parts(columns, next.columns()) * products;
     const double time = time_of_tiles(tiles, timed.alone, timed.of_many, limits);
     if (time >= least) continue;
     least = time;

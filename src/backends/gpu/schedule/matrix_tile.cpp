@@ -5,6 +5,7 @@
 
 #include "backends/gpu/schedule/schedule.h"
 #include "backends/gpu/schedule/tuning.h"
+#include "kernels/parts.h"
 
 namespace lamina::gpu {
 
@@ -22,12 +23,11 @@ bool has_matrix_instructions(DataType left, DataType right) {
 }
 
 MatrixTile choose_matrix_tile(int64_t rows, int64_t columns, int64_t products, const DeviceLimits& limits) {
-  const auto parts = [](int64_t extent, int64_t part) { return (extent + part - 1) / part; };
   const MatrixTile* fastest = &tuning::kMatrixTiles.back();
   double least = std::numeric_limits<double>::max();
   for (const tuning::TimedTile& tile : tuning::kMatrixTiles) {
     if (tile.local_bytes() > limits.local_bytes || (tile.by_four_warps && !limits.multiplies_by_four_warps)) continue;
-    const int64_t tiles = parts(rows, tile.rows) * parts(columns, tile.columns) * products;
+    const int64_t tiles = kernel::parts(rows, tile.rows) * kernel::parts(columns, tile.columns) * products;
     const double time = time_of_tiles(tiles, tile.alone, tile.of_many, limits);
     if (time >= least) continue;
     least = time;

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "backends/gpu/schedule/tuning.h"
+#include "kernels/parts.h"
 
 namespace lamina::gpu {
 
 namespace {
 
-int64_t parts(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
+using kernel::parts;
 
 // As many segments as give work to every multiprocessor, none shorter than `least`.
 int64_t segment_of(int64_t tiles, int64_t terms, int64_t least) {
