@@ -21,25 +21,26 @@ int most_rows_of_integers(const Machine& machine, int vectors) {
   return std::max((machine.instructions->registers - 4 - vectors) / (2 * vectors), 1);
 }
 
-// For one row, each vector needs registers for its sum, scales, words and weights; the constants need one more for each.
-int most_vectors(const Machine& machine) {
+// For one row of floats, each vector needs registers for its sum, scales, words and weights; the constants need one more for
+// each.
+int most_vectors_of_floats(const Machine& machine) {
   return std::min(product_tuning::kDequantizedVectors, machine.instructions->registers / 5);
 }
 
 // As few tiles of rows as have this many vectors or more; the widest panels with which registers hold these rows.
-void choose_tile(int64_t rows, int least_vectors, const Machine& machine, int (*most_rows)(const Machine&, int),
-                 ProductSchedule& s) {
+void choose_tile(int64_t rows, int least_vectors, int most_vectors, const Machine& machine,
+                 int (*most_rows)(const Machine&, int), ProductSchedule& s) {
   const int64_t tiles = parts_of(rows, most_rows(machine, least_vectors));
   s.rows = static_cast<int>(parts_of(rows, tiles));
   s.vectors = 1;
-  while (s.vectors < most_vectors(machine) && most_rows(machine, s.vectors + 1) >= s.rows) ++s.vectors;
+  while (s.vectors < most_vectors && most_rows(machine, s.vectors + 1) >= s.rows) ++s.vectors;
 }
 
 // On the panel of one unit, which streams from memory.
 ProductSchedule in_registers(const kernel::Contraction& c, const Machine& machine) {
   ProductSchedule s;
   s.vector_bits = vector_bits(machine);
-  choose_tile(c.matrices.m, 2, machine, most_rows_in_registers, s);
+  choose_tile(c.matrices.m, 2, most_vectors_of_floats(machine), machine, most_rows_in_registers, s);
   s.row_block = c.matrices.m;
   s.column_block = panel_columns(c, s);
   s.prefetches = true;
@@ -81,7 +82,7 @@ DequantizedSchedule choose_schedule_of_integers(const kernel::Contraction& c, co
                                                 bool is_packed) {
   ProductSchedule s;
   s.vector_bits = vector_bits(machine);
-  choose_tile(c.matrices.m, 1, machine, most_rows_of_integers, s);
+  choose_tile(c.matrices.m, 1, product_tuning::kDequantizedVectors, machine, most_rows_of_integers, s);
   const int64_t row_blocks = is_packed ? parts_of(c.matrices.m, product_tuning::kRowsOfUnit) : 1;
   s.row_block = parts_of(parts_of(c.matrices.m, row_blocks), s.rows) * s.rows;
   const int64_t columns = panel_columns(c, s), units = threads * product_tuning::kUnitsPerThread;
