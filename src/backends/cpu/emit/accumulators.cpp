@@ -153,11 +153,40 @@ void LanesInMemory::join_held(llvm::Value* first) {
   in_memory_ = kVirtualLanes / 2;
 }
 
+// A sum starts from -0, which compilers know to change nothing.
+void LanesInMemory::hold_run(int count) {
+  holds_run_ = true;
+  for (int i = 0; i < count; ++i) held_.push_back(e_.alloca_at_entry(vector_));
+  llvm::Value* const identity = how_ == Combine::sum ? llvm::ConstantFP::getNegativeZero(vector_) : identity_of(how_, vector_);
+  for (llvm::AllocaInst* const lane : held_) b_.CreateStore(identity, lane);
+}
+
 llvm::Value* LanesInMemory::fold_vectors() {
+  llvm::Value* const folded = holds_run_ ? fold_run() : fold_array();
+  return nans_ ? nans_->take_by_lane(folded) : folded;
+}
+
+llvm::Value* LanesInMemory::fold_array() {
   join_levels();
   llvm::Value* const folded = b_.CreateLoad(vector_, array_);
   if (e_.inner_rank() > 1) reset();
-  return nans_ ? nans_->take_by_lane(folded) : folded;
+  return folded;
+}
+
+// Lanes that start from 0 never sum to -0.
+llvm::Value* LanesInMemory::fold_run() {
+  llvm::Value* folded = joined(0, 1);
+  if (how_ == Combine::sum) folded = b_.CreateFAdd(folded, identity_of(how_, vector_));
+  held_.clear();
+  holds_run_ = false;
+  return folded;
+}
+
+// `lane` after the levels of the tree down to `distance`, depth first, so that few values are live.
+llvm::Value* LanesInMemory::joined(size_t lane, size_t distance) {
+  if (distance >= held_.size()) return b_.CreateLoad(vector_, held_[lane]);
+  llvm::Value* const low = joined(lane, 2 * distance);
+  return lane + distance < held_.size() ? combine_lanes(low, joined(lane + distance, 2 * distance)) : low;
 }
 
 // Lanes past the end of a short row contain the identity; the levels of the tree that would only add them are omitted. The

@@ -2,7 +2,8 @@
 //
 // Along rows, the lanes are in vectors of the machine's width, which become registers: each vector of the chunk has one.
 // Across rows, a lane of the 64 is a vector with one element per row. They are in an array in memory, where vector i mod 64
-// accumulates element i of a run. A walk that only uses a few of them may *hold* these in registers meanwhile.
+// accumulates element i of a run. A walk that only uses a few of them may *hold* these in registers meanwhile; if a row is so
+// short that each element has a lane of its own, all of them.
 //
 // At the end of a block the lanes are folded: lane l with l + 32, then l + 16, ... The tree is the same for every width.
 #pragma once
@@ -80,12 +81,17 @@ class LanesInMemory final : public Accumulator {
   // adds both halves to the array's lanes from `first` on; the array's upper half is not used
   void join_held(llvm::Value* first);
   void release() { held_.clear(); }
+  // Until the next fold, all lanes of a run of `count` elements are in registers, numbered by position.
+  void hold_run(int count);
 
  private:
   llvm::Value* slot(const Lanes& lanes) override;
   // Lanes without a row are computed too, and never read.
   llvm::Value* where_live(llvm::Value* value, llvm::Value*, const Lanes&) override { return value; }
   llvm::Value* slot_of(llvm::Value* lane) { return b_.CreateGEP(vector_, array_, lane); }
+  llvm::Value* fold_array();
+  llvm::Value* fold_run();
+  llvm::Value* joined(size_t lane, size_t distance);
   void join_levels();
   void join(llvm::Value* lane, llvm::Value* half);
   void for_each_lane(int count, const std::function<void(llvm::Value*)>& body);
@@ -94,6 +100,7 @@ class LanesInMemory final : public Accumulator {
   llvm::Type* const vector_;
   llvm::AllocaInst* const array_;
   std::vector<llvm::AllocaInst*> held_;
+  bool holds_run_ = false;
   int in_memory_ = 0;  // the number of lanes of the array into which all others are joined
 };
 

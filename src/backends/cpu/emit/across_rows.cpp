@@ -3,8 +3,12 @@
 //
 // An arg whose elements are contiguous along a row, not across rows, is transposed in registers when it is read or written, in
 // blocks with as many positions as rows. Column sums, which add row after row, use such blocks too.
+#include <algorithm>
+
 #include "backends/cpu/emit/schedules.h"
 #include "backends/cpu/emit/tiles.h"
+#include "backends/cpu/schedule/footprint.h"
+#include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
 
@@ -16,6 +20,7 @@ class Groups : private Part {
   void emit();
 
  private:
+  int64_t groups_ahead() const;
   void emit_group(llvm::Value* first, llvm::Value* count);
   void emit_tile(llvm::Value* first, const Frame& frame);
 
@@ -46,12 +51,17 @@ void Groups::emit() {
   b_.SetInsertPoint(after);
 }
 
+// The distance to the group that is prefetched meanwhile.
+int64_t Groups::groups_ahead() const {
+  return std::max<int64_t>(1, tuning::kNeededAhead / std::max<int64_t>(1, e_.group * footprint(kernel_).read));
+}
+
 // Groups with fewer rows have separate code, with masks.
 void Groups::emit_group(llvm::Value* first, llvm::Value* count) {
   llvm::Value* const is_full = b_.CreateICmpEQ(count, i64(e_.group));
   const auto full_group = [&] {
-    const Row next = p_.rows.begin(b_.CreateAdd(first, i64(e_.group)), i64(0), {.lanes = e_.group});
-    emit_tile(first, {.lanes = e_.group, .next_group = next.pointers});
+    const Row ahead = p_.rows.begin(b_.CreateAdd(first, i64(e_.group * groups_ahead())), i64(0), {.lanes = e_.group});
+    emit_tile(first, {.lanes = e_.group, .group_ahead = ahead.pointers});
   };
   const auto part_of_group = [&] {
     auto* const words = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(e_.group));

@@ -115,12 +115,12 @@ Prefetch::Share Prefetch::share_of(int64_t walk, int64_t walks) {
   return {walk, walk + 1 == walks ? whole : walk + 1, whole};
 }
 
-// The same across rows: each walk over a group prefetches its share of the next group into the second-level cache, because
+// The same across rows: each walk over a group prefetches its share of a later group into the second-level cache, because
 // the first has space for only one group. A share is one part of contiguous data, or a part of each piece.
 void Prefetch::prefetch_across(const Row& group, const std::vector<Lanes>& positions, size_t run, int phase) {
   const std::vector<int> walks = plan_.usual_walks();
   const auto found = std::find(walks.begin(), walks.end(), phase);
-  if (group.frame.next_group.empty() || e_.inner_rank() > 1 || walks.size() < 2 || found == walks.end()) return;
+  if (group.frame.group_ahead.empty() || e_.inner_rank() > 1 || walks.size() < 2 || found == walks.end()) return;
   const Share share = share_of(static_cast<int64_t>(found - walks.begin()), static_cast<int64_t>(walks.size()));
   std::vector<bool> done(kernel_.args.size(), false);
   for (const Node& n : kernel_.nodes) {
@@ -137,13 +137,13 @@ void Prefetch::prefetch_across(const Row& group, const std::vector<Lanes>& posit
   }
 }
 
-// Prefetches some rows of the next group, for an arg whose elements are contiguous along a row.
+// Prefetches some rows of a later group, for an arg whose elements are contiguous along a row.
 void Prefetch::prefetch_rows(const Row& group, int arg, const std::vector<Lanes>& positions, const Range& rows) {
   llvm::Value* const along = b_.CreateMul(positions.front().offset, i64(bytes_of(kernel_.arg(arg).dtype, 1)));
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     hint(b_.CreateGEP(
              b_.getInt8Ty(),
-             transpose_.row_address(group.frame, group.frame.next_group[static_cast<size_t>(arg)], arg, static_cast<int>(r)),
+             transpose_.row_address(group.frame, group.frame.group_ahead[static_cast<size_t>(arg)], arg, static_cast<int>(r)),
              along),
          kSecondLevel);
   }
@@ -152,7 +152,7 @@ void Prefetch::prefetch_rows(const Row& group, int arg, const std::vector<Lanes>
 void Prefetch::prefetch_positions(const Row& group, int arg, const std::vector<Lanes>& positions, size_t run,
                                   const Share& share) {
   const kernel::Arg& a = kernel_.arg(arg);
-  llvm::Value* const next = group.frame.next_group[static_cast<size_t>(arg)];
+  llvm::Value* const next = group.frame.group_ahead[static_cast<size_t>(arg)];
   const int64_t bytes = bytes_of(a.dtype, e_.group), pitch = bytes_of(a.dtype, a.strides.back());
   const auto lines = [&](llvm::Value* first, const Range& bytes_from) {
     for (int64_t at = bytes_from.begin; at < bytes_from.end; at += kLine)

@@ -24,7 +24,7 @@ struct Frame {
   int lanes = 1;
   llvm::Value* rows = nullptr;  // i64, the number of rows; null: all
   llvm::Value* mask = nullptr;  // <lanes x i1>, which lanes have a row; null: all
-  ValueList next_group = {};    // per arg: the start of the next group; empty: unknown
+  ValueList group_ahead = {};   // per arg: the start of the group to prefetch; empty: unknown
 };
 
 // `count` positions of a group, starting at `offset`.

@@ -1,5 +1,6 @@
 // Positions of a group of rows, with one lane per row. If the walk reduces, each of the 64 virtual lanes may run in registers
-// from the block's start to its end; else positions run in order, with the virtual lanes in memory.
+// from the block's start to its end; else positions run in order, with the virtual lanes in memory, or in registers if there
+// are few positions.
 #include <algorithm>
 
 #include "backends/cpu/emit/walk.h"
@@ -16,6 +17,7 @@ class AcrossRun : private Part {
 
  private:
   void in_order(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const;
+  void at_once(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const;
   void by_lanes(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const;
   void lanes_of_chunks(const Row& group, llvm::Value* at, int64_t chunks, int step, const Body& body) const;
   void lanes_of_tail(const Row& group, llvm::Value* begin, llvm::Value* lane, int64_t live, int step, const Body& body) const;
@@ -36,6 +38,7 @@ std::vector<LanesInMemory*> lanes_in_memory(std::span<Root> roots) {
 void AcrossRun::count(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const {
   if (!reduce(body.roots()) || e_.inner_rank() > 1) return in_order(group, begin, count, body);
   if (step_ < e_.group && count >= kVirtualLanes) return by_lanes(group, begin, count, body);
+  if (count <= tuning::kPositionsAtOnce) return at_once(group, begin, count, body);
   for (LanesInMemory* accumulator : lanes_in_memory(body.roots())) accumulator->reset();
   in_order(group, begin, count, body);
 }
@@ -46,6 +49,16 @@ void AcrossRun::in_order(const Row& group, llvm::Value* begin, int64_t count, co
     e_.loop(begin, b_.CreateAdd(begin, i64(whole)), i64(step_),
             [&](llvm::Value* at) { body(positions_at(e_, group.frame, at, step_)); });
   if (count > whole) body(positions_at(e_, group.frame, b_.CreateAdd(begin, i64(whole)), static_cast<int>(count - whole)));
+}
+
+// Runs all positions without a loop. The fold reads their lanes from registers.
+void AcrossRun::at_once(const Row& group, llvm::Value* begin, int64_t count, const Body& body) const {
+  for (LanesInMemory* accumulator : lanes_in_memory(body.roots())) accumulator->hold_run(static_cast<int>(count));
+  std::vector<Lanes> all = positions_at(e_, group.frame, begin, static_cast<int>(count));
+  for (size_t first = 0; first < all.size(); first += static_cast<size_t>(step_)) {
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>(first);
+    body({from, from + static_cast<std::ptrdiff_t>(std::min(all.size() - first, static_cast<size_t>(step_)))});
+  }
 }
 
 // Runs lane after lane, each in a register from the block's start to its end. Lanes that the fold joins first, 32 apart, run

@@ -34,21 +34,24 @@ class HillClimb {
  public:
   HillClimb(const Kernel& kernel, const Machine& machine) : legal_(legal_schedules(kernel, machine)), model_(kernel, machine) {}
 
-  // Moves from neighbour to neighbour, field by field, as long as `may` allows it.
+  // Moves to the best neighbour, which differs in one field, as long as it gains and `may` allows it.
   template <typename May>
   Schedule from(Schedule schedule, const May& may) const {
     double time = model_.nanoseconds_of_row(schedule);
     for (bool gained = true; gained;) {
       gained = false;
+      double best = kGain * time;
+      Schedule next;
       for (Schedule& other : legal_.neighbours(schedule, &Schedule::streamed)) {
         if (!may(other)) continue;
         const double other_time = model_.nanoseconds_of_row(other);
-        if (!(other_time < kGain * time)) continue;
-        schedule = std::move(other);
-        time = other_time;
+        if (!(other_time < best)) continue;
+        best = other_time;
+        next = std::move(other);
         gained = true;
-        break;
       }
+      if (gained) schedule = std::move(next);
+      if (gained) time = best;
     }
     return schedule;
   }
@@ -79,20 +82,22 @@ bool positions_lie_apart(const Kernel& kernel, int lanes) {
   });
 }
 
-// The schedule whose lanes are rows, if there is one. Rules decide the width of its vectors and their number per group,
-// because the model does not describe masks and how lines are fetched: half of the width if only that is full.
-std::optional<Schedule> across_rows(const Kernel& kernel, const Machine& machine) {
-  if (!may_be_transposed(kernel)) return std::nullopt;
-  const int bits = bits_across_rows(machine);
-  const bool half_fills = fills_groups(kernel, lane_count(kernel, bits / 2)) && !fills_groups(kernel, lane_count(kernel, bits));
-  Schedule schedule;
-  schedule.transposed = true;
-  schedule.vector_bits = half_fills && bits > 256 ? bits / 2 : bits;
-  const std::vector<int> sizes = group_sizes(kernel, schedule.vector_bits);
-  schedule.rows_per_group = sizes[positions_lie_apart(kernel, sizes[0]) && sizes.size() > 1 ? 1 : 0];
-  schedule.whole_groups = fills_groups(kernel, schedule.rows_per_group);
-  schedule.lane_steps = lane_steps(kernel);
-  return schedule;
+// The schedules whose lanes are rows, if there are any: with vectors as wide as possible, and with half of their width. A rule
+// decides the number of vectors per group, because the model does not describe how lines are fetched.
+std::vector<Schedule> across_rows(const Kernel& kernel, const Machine& machine) {
+  std::vector<Schedule> all;
+  if (!may_be_transposed(kernel)) return all;
+  for (int bits = bits_across_rows(machine); all.size() < 2 && bits >= targets::generic.vector_bits; bits /= 2) {
+    Schedule schedule;
+    schedule.transposed = true;
+    schedule.vector_bits = bits;
+    const std::vector<int> sizes = group_sizes(kernel, bits);
+    schedule.rows_per_group = sizes[positions_lie_apart(kernel, sizes[0]) && sizes.size() > 1 ? 1 : 0];
+    schedule.whole_groups = fills_groups(kernel, schedule.rows_per_group);
+    schedule.lane_steps = lane_steps(kernel);
+    all.push_back(std::move(schedule));
+  }
+  return all;
 }
 
 // The start schedules differ in several fields: tiles of rows in strips from single rows, and streams of whole lines from
@@ -112,7 +117,7 @@ std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const
   if (may_stream && legal.contains(as_stream)) all.push_back(as_stream);
   all.push_back(first);
   if (legal.contains(in_strips)) all.insert(kernel.has_column_sum() ? all.begin() : all.end(), in_strips);
-  if (std::optional<Schedule> across = across_rows(kernel, machine)) all.push_back(*std::move(across));
+  for (Schedule& across : across_rows(kernel, machine)) all.push_back(std::move(across));
   return all;
 }
 

@@ -23,8 +23,7 @@ constexpr double kLineBytes = static_cast<double>(tuning::kLine);
 // If a core does two things at the same time, the longer one does not hide this fraction of the shorter one. The fraction is
 // smaller if data from distant caches were prefetched.
 constexpr double kSeen = 0.3, kSeenIfPrefetched = 0.2;
-// Distance in bytes by which a line in memory must be prefetched.
-constexpr double kNeededAhead = 4 << 10;
+constexpr double kNeededAhead = static_cast<double>(tuning::kNeededAhead);
 // The bytes of a call over those of the last level from which on half of them, or all, are in memory again at the next call.
 // The cache loses them little by little, from half of its size to three halves; with a few steps most numbers of rows share
 // their code.
@@ -34,6 +33,8 @@ constexpr double kLinesOfWait = 8;
 // Rows of a loop beyond which loading shared data once saves nothing: a core loads enough per cycle for these. Beside functions
 // it always does.
 constexpr double kMostSharing = 2;
+// The fraction of a walk's start and end that remains if a row is one chunk, which takes no loop.
+constexpr double kWithoutLoop = 0.25;
 // The fraction of a line's wait that remains if the next rows are prefetched: most of it in the last walk, together with its
 // stores. A function in that walk takes long enough for both.
 constexpr double kWaitForNext = 0.2;
@@ -397,10 +398,10 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
 
 // Work on a row stops until a reduction is complete. If rows are one run each, and not lanes of a batch, a core cannot overlap
 // the next row, so the wait is twice as long; but it can if a row is one chunk, which takes no loop and has fewer lanes to
-// fold.
+// fold. The reduction of a chunk then waits for its functions, too.
 double CostModel::ends_of_row(const Schedule& s) const {
   double reductions = 0;
-  for (const Walk& walk : walks_) reductions += walk.reductions;
+  for (const Walk& walk : walks_) reductions += walk.reductions + (is_one_chunk() && walk.reductions > 0 ? walk.functions : 0);
   const double seen = batches_rows(kernel_) || !is_one_run(kernel_) ? 1 : is_one_chunk() ? 0.5 : 2;
   return machine_.costs.fold * reductions * seen_of_ends(kernel_, s.rows_per_tile) * seen;
 }
@@ -417,23 +418,24 @@ double CostModel::along_row(const Schedule& s) const {
   const bool rows_in_time = row.prefetches && (row.from_memory > 0 || (!row.is_in_own_caches && row.first_holds_next));
   const bool is_prefetched = rows_in_time || (!s.prefetched_within_row.empty() && row.from_memory > 0);
   const double seen = is_prefetched ? kSeenIfPrefetched : kSeen;
-  const double between =
-      ends_of_row(s) + walk_count() * machine_.costs.walk + of_row_values_ / (batches_rows(kernel_) ? s.rows_per_tile : 1);
+  const double of_walks = walk_count() * machine_.costs.walk * (is_one_chunk() ? kWithoutLoop : 1);
+  const double between = ends_of_row(s) + of_walks + of_row_values_ / (batches_rows(kernel_) ? s.rows_per_tile : 1);
   return std::max(walking.time + between + seen * row.transfer, row.transfer + seen * (walking.busy + between)) +
          walking.exposed;
 }
 
 // The virtual lanes of a reduction across rows: their vectors are in memory, where each position adds to one of them, and are
-// folded at the end. Whole chunks that no block is transposed for keep them in registers, and fold half of them
-// (run_across.cpp).
+// folded at the end. Whole chunks that no block is transposed for keep them in registers, and fold half of them; so do short
+// rows, whose positions are lanes themselves (run_across.cpp).
 double CostModel::virtual_lanes(const Schedule& s, bool transposes) const {
   double reductions = 0;
   for (const Walk& walk : walks_) reductions += walk.reductions;
   const Costs& costs = machine_.costs;
   const int64_t run = kernel_.extents.back();
-  const bool in_registers = !transposes && is_one_run(kernel_) && run >= numerics::kVirtualLanes;
   const auto lanes =
       static_cast<double>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(run, 1, numerics::kVirtualLanes))));
+  if (is_one_run(kernel_) && run <= tuning::kPositionsAtOnce) return reductions * lanes * costs.operation;
+  const bool in_registers = !transposes && is_one_run(kernel_) && run >= numerics::kVirtualLanes;
   const double folded = in_registers ? lanes / 2 : lanes, added = in_registers ? 0 : size_;
   const double moved = (costs.read[0] + costs.write[0]) * s.vector_bits / 8 / kLineBytes;
   return reductions * (added * moved + folded * (2 * moved + costs.operation));
@@ -468,7 +470,11 @@ double CostModel::across_row(const Schedule& s) const {
     const Arg& arg = kernel_.args[a];
     if (arg.output && !arg.column && varies_along_row(kernel_, arg)) access(static_cast<int>(a));
   }
-  const double exposed = row.from_memory * row.read * costs.miss_latency;  // nothing is prefetched
+  // A single walk prefetches nothing. Rows that do not fill lines come back to those of their neighbours, which are not in the
+  // order in which lines that are written would be fetched early.
+  const bool fills_lines = falsely_shared_lines() == 0;
+  const double waiting = (walks_.size() < 2 ? row.read : 0) + (fills_lines ? 0 : row.written);
+  const double exposed = row.from_memory * waiting * costs.miss_latency;
   const double of_walks =
       (walk_count() * costs.walk / s.rows_per_group + (of_row_values_ + virtual_lanes(s, of_block > 0)) / lanes) / filled;
   return both((of_vector * size_ / lanes + of_block * std::ceil(size_ / lanes)) / filled, row.transfer) + exposed + of_walks;

@@ -29,7 +29,7 @@ struct Costs {
   double operation = 0.15;       // per vector: an addition or a multiplication
   double conversion = 0.2;       // per vector, from 16 bits and fewer or to them
   double function = 1.5;         // per vector: an exponential, an error function
-  double transpose = 2.1;        // per vector of 16 elements of a block that is transposed
+  double transpose = 1.1;        // per vector of 16 elements of a block that is transposed
   double gather = 6.0;           // per vector of 16 elements that are not contiguous
   double fold = 5;               // per row: reduces the lanes of a reduction to one value
   double walk = 2.5;             // per walk over a row, or over rows that are lanes: the loop's start and end

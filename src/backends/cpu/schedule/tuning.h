@@ -24,6 +24,8 @@ inline constexpr int64_t kLongestRowOfBatch = 512;
 // The prefetches of the next row are divided among the walks over a row: each earlier walk prefetches a quarter.
 //   scripts/bench --case LayerNormBackward --types f32 2048x8192 1024x16384 256x65536
 inline constexpr int64_t kSharesOfNextRow = 4;
+// Distance in bytes by which a line in memory must be prefetched.   schedules forward:f32:2100000x16
+inline constexpr int64_t kNeededAhead = 4 << 10;
 // Above this number of bytes of a group of rows across lanes in one arg, the next group is not prefetched.
 //   lamina replay --bench of a channels-last GroupNorm with 64 channels and 128 x 128 positions
 inline constexpr int64_t kMaxGroupAhead = int64_t{512} << 10;
@@ -55,6 +57,9 @@ inline constexpr int64_t kChunksOfSmallBody = 4, kChunksOfLargeBody = 2;
 inline constexpr int64_t kChunksOfWideFunction = 1;
 // Lanes in memory per iteration of the fold.   (as above)
 inline constexpr int kLanesPerIteration = 4;
+// The most positions of a reduction across rows that run without a loop, so that its lanes are registers: twice as many vectors
+// as AVX-512 has are live in mean and variance.   schedules forward:f32:90000x16 forward:bf16:90000x31
+inline constexpr int64_t kPositionsAtOnce = 32;
 // Vectors between two arrays of lanes: loads wait for stores at the same offset in another page of 4 KiB.   (as above)
 inline constexpr int kVectorsBetweenArrays = 4;
 
