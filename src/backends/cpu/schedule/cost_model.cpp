@@ -33,7 +33,8 @@ constexpr double kLinesOfWait = 8;
 // Rows of a loop beyond which loading shared data once saves nothing: a core loads enough per cycle for these. Beside functions
 // it always does.
 constexpr double kMostSharing = 2;
-// The fraction of a walk's start and end that remains if a row is one chunk, which takes no loop.
+// The fraction of a walk's start and end that remains if a row is one chunk, which takes no loop. Rows of a batch also take
+// their vectors to memory and back.
 constexpr double kWithoutLoop = 0.25;
 // The fraction of a line's wait that remains if the next rows are prefetched: most of it in the last walk, together with its
 // stores. A function in that walk takes long enough for both.
@@ -418,7 +419,8 @@ double CostModel::along_row(const Schedule& s) const {
   const bool rows_in_time = row.prefetches && (row.from_memory > 0 || (!row.is_in_own_caches && row.first_holds_next));
   const bool is_prefetched = rows_in_time || (!s.prefetched_within_row.empty() && row.from_memory > 0);
   const double seen = is_prefetched ? kSeenIfPrefetched : kSeen;
-  const double of_walks = walk_count() * machine_.costs.walk * (is_one_chunk() ? kWithoutLoop : 1);
+  const bool loops = !is_one_chunk() || batches_rows(kernel_);
+  const double of_walks = walk_count() * machine_.costs.walk * (loops ? 1 : kWithoutLoop);
   const double between = ends_of_row(s) + of_walks + of_row_values_ / (batches_rows(kernel_) ? s.rows_per_tile : 1);
   return std::max(walking.time + between + seen * row.transfer, row.transfer + seen * (walking.busy + between)) +
          walking.exposed;
