@@ -38,22 +38,20 @@ class HillClimb {
   template <typename May>
   Schedule from(Schedule schedule, const May& may) const {
     double time = model_.nanoseconds_of_row(schedule);
-    for (bool gained = true; gained;) {
-      gained = false;
+    while (true) {
       double best = kGain * time;
-      Schedule next;
+      std::optional<Schedule> next;
       for (Schedule& other : legal_.neighbours(schedule, &Schedule::streamed)) {
         if (!may(other)) continue;
         const double other_time = model_.nanoseconds_of_row(other);
         if (!(other_time < best)) continue;
         best = other_time;
         next = std::move(other);
-        gained = true;
       }
-      if (gained) schedule = std::move(next);
-      if (gained) time = best;
+      if (!next) return schedule;
+      schedule = *std::move(next);
+      time = best;
     }
-    return schedule;
   }
 
   template <typename May>

@@ -472,8 +472,8 @@ double CostModel::across_row(const Schedule& s) const {
     const Arg& arg = kernel_.args[a];
     if (arg.output && !arg.column && varies_along_row(kernel_, arg)) access(static_cast<int>(a));
   }
-  // A single walk prefetches nothing. Rows that do not fill lines come back to those of their neighbours, which are not in the
-  // order in which lines that are written would be fetched early.
+  // A single walk prefetches nothing. Rows that do not fill lines write them in parts, block after block, and hardware does not
+  // fetch such lines ahead.
   const bool fills_lines = falsely_shared_lines() == 0;
   const double waiting = (walks_.size() < 2 ? row.read : 0) + (fills_lines ? 0 : row.written);
   const double exposed = row.from_memory * waiting * costs.miss_latency;
