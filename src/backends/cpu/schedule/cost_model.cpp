@@ -1,11 +1,11 @@
 #include "backends/cpu/schedule/cost_model.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <span>
 #include <vector>
 
+#include "backends/cpu/schedule/cost_parts.h"
 #include "backends/cpu/schedule/sharing.h"
 #include "backends/cpu/schedule/tiles.h"
 #include "backends/cpu/schedule/tuning.h"
@@ -19,10 +19,6 @@ using kernel::NodeKind;
 
 namespace {
 
-constexpr double kLineBytes = static_cast<double>(tuning::kLine);
-// If a core does two things at the same time, the longer one does not hide this fraction of the shorter one. The fraction is
-// smaller if data from distant caches were prefetched.
-constexpr double kSeen = 0.3, kSeenIfPrefetched = 0.2;
 constexpr double kNeededAhead = static_cast<double>(tuning::kNeededAhead);
 // The bytes of a call over those of the last level from which on half of them, or all, are in memory again at the next call.
 // The cache loses them little by little, from half of its size to three halves; with a few steps most numbers of rows share
@@ -42,16 +38,6 @@ constexpr double kWaitForNext = 0.2;
 // The fraction of a line's wait that each further row of a tile adds (short rows add less): memory is idle while these rows
 // are walked again.
 constexpr double kPerRow = 0.1;
-
-bool contains(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
-
-// The costs of a transposition and of a gather are those of vectors of 16 lanes. Transposing n vectors of n lanes takes log2(n)
-// instructions per vector. A third of a gather does not depend on the number of its lanes.
-constexpr double kFullVector = 16;
-double of_transposed_vector(const Costs& costs, double lanes) {
-  return costs.transpose * std::log2(lanes) / std::log2(kFullVector);
-}
-double of_gathered_vector(const Costs& costs, double lanes) { return costs.gather * (1 + 2 * lanes / kFullVector) / 3; }
 
 // Approximate number of operations on a vector of elements.
 int operations_of(const Node& n) {
@@ -109,29 +95,7 @@ double at_level(const std::array<double, 4>& costs, const std::array<double, 3>&
   return cost;
 }
 
-// The time of two things that a core does at the same time.
-double both(double a, double b) { return std::max(a, b) + kSeen * std::min(a, b); }
-
 }  // namespace
-
-// The properties of a row under a schedule.
-struct CostModel::Row {
-  double read = 0, written = 0, streamed = 0;  // lines that are not shared with other rows
-  // nanoseconds to move these between the caches and the level of the tensors
-  double transfer = 0;
-  size_t level = 0;               // the level of the tensors: 0 is the first cache, 2 the last one or memory
-  double from_memory = 0;         // the fraction of their lines that is in memory
-  bool is_in_own_caches = false;  // they fit the first two levels of all threads together
-  double rows = 1;                // rows per tile
-  double bytes = 0, live_bytes = 0, shared_bytes = 0;  // bytes per row that a thread reads, keeps, and reads of shared data
-  double tile_bytes = 0;                               // bytes read between two walks over the row
-  // the number of args with elements to be converted that are kept, counted from the first
-  int live_args = 0;
-  bool keeps_functions = false;
-  bool prefetches = false, first_holds_next = false;  // prefetches the next rows; they fit the first level too
-  // bytes of these that are loaded into the first level while this row is walked again
-  double next_in_first = 0;
-};
 
 // The cost of the walks over a row: the time of the walks, in which the shorter of arithmetic and access is mostly hidden;
 // all arithmetic and access; and memory latency that is not hidden.
@@ -424,62 +388,6 @@ double CostModel::along_row(const Schedule& s) const {
   const double between = ends_of_row(s) + of_walks + of_row_values_ / (batches_rows(kernel_) ? s.rows_per_tile : 1);
   return std::max(walking.time + between + seen * row.transfer, row.transfer + seen * (walking.busy + between)) +
          walking.exposed;
-}
-
-// The virtual lanes of a reduction across rows: their vectors are in memory, where each position adds to one of them, and are
-// folded at the end. Whole chunks that no block is transposed for keep them in registers, and fold half of them; so do short
-// rows, whose positions are lanes themselves (run_across.cpp).
-double CostModel::virtual_lanes(const Schedule& s, bool transposes) const {
-  double reductions = 0;
-  for (const Walk& walk : walks_) reductions += walk.reductions;
-  const Costs& costs = machine_.costs;
-  const int64_t run = kernel_.extents.back();
-  const auto lanes =
-      static_cast<double>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(run, 1, numerics::kVirtualLanes))));
-  if (is_one_run(kernel_) && run <= tuning::kPositionsAtOnce) return reductions * lanes * costs.operation;
-  const bool in_registers = !transposes && is_one_run(kernel_) && run >= numerics::kVirtualLanes;
-  const double folded = in_registers ? lanes / 2 : lanes, added = in_registers ? 0 : size_;
-  const double moved = (costs.read[0] + costs.write[0]) * s.vector_bits / 8 / kLineBytes;
-  return reductions * (added * moved + folded * (2 * moved + costs.operation));
-}
-
-// A vector is one position of as many rows as it has lanes. A block is transposed as a whole, even if it is not full.
-double CostModel::across_row(const Schedule& s) const {
-  const Costs& costs = machine_.costs;
-  const Row row = row_of(s);
-  const double lanes = lane_count(kernel_, s.vector_bits);
-  const double rows = static_cast<double>(kernel_.extents[static_cast<size_t>(kernel_.outer_rank) - 1]);
-  const double filled = rows / (std::ceil(rows / s.rows_per_group) * s.rows_per_group);
-  double of_vector = 0, of_block = 0;
-  std::vector<int> loaded;  // expensive loads are kept
-  const auto access = [&](int a) {
-    const Arg& arg = kernel_.arg(a);
-    const int64_t step = arg.strides[static_cast<size_t>(kernel_.outer_rank) - 1];
-    const double lines = lanes * bits_of(arg.dtype) / 8 / kLineBytes;
-    const double line = step == 0 ? costs.read[0] : lines * read_again(row.rows * row.bytes, row);
-    const bool is_expensive = step != 0 && step != 1 && !contains(loaded, a);
-    loaded.push_back(a);
-    of_vector += line + (is_expensive && arg.strides.back() != 1 ? of_gathered_vector(costs, lanes) : 0);
-    of_block += is_expensive && arg.strides.back() == 1 ? of_transposed_vector(costs, lanes) : 0;
-  };
-  for (const Walk& walk : walks_) {
-    const int kept = row.keeps_functions ? walk.functions_of_before : 0;
-    of_vector += walk.operations * costs.operation + (walk.functions - kept) * costs.function + kept * costs.read[0] +
-                 walk.conversions * costs.conversion + walk.sums * costs.fold / 4;
-    for (const int a : walk.loads) access(a);
-  }
-  for (size_t a = 0; a < kernel_.args.size(); ++a) {
-    const Arg& arg = kernel_.args[a];
-    if (arg.output && !arg.column && varies_along_row(kernel_, arg)) access(static_cast<int>(a));
-  }
-  // A single walk prefetches nothing. Rows that do not fill lines write them in parts, block after block, and hardware does not
-  // fetch such lines ahead.
-  const bool fills_lines = falsely_shared_lines() == 0;
-  const double waiting = (walks_.size() < 2 ? row.read : 0) + (fills_lines ? 0 : row.written);
-  const double exposed = row.from_memory * waiting * costs.miss_latency;
-  const double of_walks =
-      (walk_count() * costs.walk / s.rows_per_group + (of_row_values_ + virtual_lanes(s, of_block > 0)) / lanes) / filled;
-  return both((of_vector * size_ / lanes + of_block * std::ceil(size_ / lanes)) / filled, row.transfer) + exposed + of_walks;
 }
 
 double CostModel::nanoseconds_of_row(const Schedule& s) const { return s.transposed ? across_row(s) : along_row(s); }
