@@ -1,5 +1,7 @@
 #include "backends/cpu/product/emit_product.h"
 
+#include <algorithm>
+#include <bit>
 #include <functional>
 #include <utility>
 
@@ -24,10 +26,12 @@ class TileEmitter {
   TileEmitter(llvm::Module& module, const std::string& symbol, const ProductTile& tile, const Instructions& target)
       : tile_(tile),
         f_(module, symbol, target, tile.vector_bits, tile.type, lane_bits_of(tile.type), tile.rows, tile.vectors,
-           tile.last_lanes) {}
+           tile.last_lanes),
+        panel_bytes_(tile.vectors * f_.lanes * element_bytes(tile.weights)) {}
 
   void emit() {
-    src_k_ = f_.stride(1), weights_k_ = f_.stride(2);
+    src_k_ = tile_.is_dense ? f_.i64(f_.vector_bytes() / f_.lanes) : f_.stride(1);
+    weights_k_ = tile_.is_dense ? f_.i64(panel_bytes_) : f_.stride(2);
     llvm::Value *const src_tile = f_.stride(8), *const dst_tile = f_.stride(9), *const weights_tile = f_.stride(19);
     ahead_k_ = f_.stride(12);
     Values first{f_.arg(0), f_.arg(2), f_.arg(1), f_.at(f_.arg(1), f_.stride(11))};
@@ -69,36 +73,49 @@ class TileEmitter {
       state.push_back(f_.at(src_, f_.b.CreateMul(src_row, f_.i64(row))));
     state.push_back(weights_);
     state.push_back(ahead_);
-    state = with_copies(f_.arg(4), std::move(state), [&](const Values& before) {
+    state = with_copies(f_.arg(4), std::move(state), [&](const Values& before, int entries) {
       llvm::Value *const weights = *(before.end() - 2), *const ahead = before.back();
-      if (tile_.prefetches_next) f_.prefetch_second(ahead);
-      Values after = multiplied(before, weights, [&](int row) {
+      Values after = multiplied(before, entries, weights, ahead, [&](int row) {
         const size_t pointer = f_.sums() + static_cast<size_t>(row / kRowsOfAddress);
         return f_.at(before[pointer], offsets[static_cast<size_t>(row % kRowsOfAddress)]);
       });
-      for (size_t i = f_.sums(); i + 2 < after.size(); ++i) after[i] = f_.at(before[i], src_k_);
-      *(after.end() - 2) = f_.at(weights, weights_k_);
-      after.back() = f_.at(ahead, ahead_k_);
+      for (size_t i = f_.sums(); i + 2 < after.size(); ++i) after[i] = f_.at(before[i], of_entry(src_k_, entries));
+      *(after.end() - 2) = f_.at(weights, of_entry(weights_k_, entries));
+      if (tile_.lines_of_next > 0) after.back() = f_.at(ahead, of_entry(ahead_k_, entries));
       return after;
     });
     ahead_ = state.back();
     return state;
   }
 
-  // Repeats `entry` for each entry of k, and copies rows of the next panel between some.
-  Values with_copies(llvm::Value* count, Values state, const std::function<Values(const Values&)>& entry) {
-    if (!tile_.copies_next) return f_.repeat(count, std::move(state), entry);
+  // Maps the state before some successive entries of k to that after them.
+  using Step = std::function<Values(const Values& before, int entries)>;
+
+  // All entries, of which a step has as many as entries_of_step.
+  Values in_steps(llvm::Value* count, Values state, const Step& step) {
+    const int of_step = entries_of_step(tile_);
+    const auto of = [&](int entries) { return [&step, entries](const Values& before) { return step(before, entries); }; };
+    if (of_step == 1) return f_.repeat(count, std::move(state), of(1));
+    state = f_.repeat(f_.b.CreateUDiv(count, f_.i64(of_step)), std::move(state), of(of_step));
+    return f_.repeat(f_.b.CreateURem(count, f_.i64(of_step)), std::move(state), of(1));
+  }
+
+  llvm::Value* of_entry(llvm::Value* stride, int number) { return f_.b.CreateMul(stride, f_.i64(number)); }
+
+  // All entries of k; copies rows of the next panel between some.
+  Values with_copies(llvm::Value* count, Values state, const Step& step) {
+    if (!tile_.copies_next) return in_steps(count, std::move(state), step);
     llvm::Value *const rows = f_.stride(14), *const steps = f_.stride(15);
     state.insert(state.end(), copies_.begin(), copies_.end());
     state = f_.repeat(rows, std::move(state), [&](const Values& before) {
-      Values after = f_.repeat(steps, Values(before.begin(), before.end() - 2), entry);
+      Values after = in_steps(steps, Values(before.begin(), before.end() - 2), step);
       const Values next = copy_row(*(before.end() - 2), before.back());
       after.insert(after.end(), next.begin(), next.end());
       return after;
     });
     copies_.assign(state.end() - 2, state.end());
     state.resize(state.size() - 2);
-    return f_.repeat(f_.b.CreateSub(count, f_.b.CreateMul(rows, steps)), std::move(state), entry);
+    return in_steps(f_.b.CreateSub(count, f_.b.CreateMul(rows, steps)), std::move(state), step);
   }
 
   // Returns the places of the next row.
@@ -130,13 +147,13 @@ class TileEmitter {
       for (int row = 0; row < tile_.rows; ++row) rows.push_back(f_.word_at(before.back(), row, f_.b.getPtrTy()));
       Values part(before.begin(), before.end() - 1);
       part.push_back(tile_.groups.columns == 0 ? f_.i64(0) : f_.stride(10));
-      part = f_.repeat(f_.arg(4), std::move(part), [&](const Values& entry) {
+      part = in_steps(f_.arg(4), std::move(part), [&](const Values& entry, int entries) {
         llvm::Value *const weights = entry[f_.sums()], *const ahead = entry[f_.sums() + 1], *const offset = entry.back();
-        if (tile_.prefetches_next) f_.prefetch_second(ahead);
-        Values after = multiplied(entry, weights, [&](int row) { return f_.at(rows[static_cast<size_t>(row)], offset); });
-        after[f_.sums()] = f_.at(weights, weights_k_);
-        after[f_.sums() + 1] = f_.at(ahead, ahead_k_);
-        after.back() = f_.b.CreateAdd(offset, src_k_);
+        Values after =
+            multiplied(entry, entries, weights, ahead, [&](int row) { return f_.at(rows[static_cast<size_t>(row)], offset); });
+        after[f_.sums()] = f_.at(weights, of_entry(weights_k_, entries));
+        if (tile_.lines_of_next > 0) after[f_.sums() + 1] = f_.at(ahead, of_entry(ahead_k_, entries));
+        after.back() = f_.b.CreateAdd(offset, of_entry(src_k_, entries));
         return after;
       });
       part.back() = f_.b.CreateConstGEP1_64(f_.b.getInt64Ty(), before.back(), static_cast<uint64_t>(tile_.rows));
@@ -146,22 +163,32 @@ class TileEmitter {
     return state;
   }
 
-  // One entry of k. `state` begins with the sums; `src` returns the place of a row's element.
-  Values multiplied(Values state, llvm::Value* weights, const std::function<llvm::Value*(int row)>& src) {
-    const int64_t panel_bytes = tile_.vectors * f_.lanes * element_bytes(tile_.weights);
+  // Successive entries of k. `state` begins with the sums; `src` returns the place of a row's first element.
+  Values multiplied(Values state, int entries, llvm::Value* weights, llvm::Value* ahead,
+                    const std::function<llvm::Value*(int row)>& src) {
+    for (int entry = 0; entry < entries; ++entry) {
+      if (entry * tile_.lines_of_next % entries < tile_.lines_of_next)
+        f_.prefetch_second(f_.at(ahead, of_entry(ahead_k_, entry)));
+      const int64_t first = entry * panel_bytes_;
+      for (int64_t byte = (first + kLine - 1) / kLine * kLine; tile_.bytes_ahead > 0 && byte < first + panel_bytes_;
+           byte += kLine)
+        f_.prefetch(f_.at(weights, f_.i64(tile_.bytes_ahead + byte)));
+      add_products(state, f_.at(weights, of_entry(weights_k_, entry)),
+                   [&](int row) { return f_.at(src(row), of_entry(src_k_, entry)); });
+    }
+    return state;
+  }
+  void add_products(Values& sums, llvm::Value* weights, const std::function<llvm::Value*(int row)>& src) {
     const Values row_of_weights = weights_at(weights);
-    for (int64_t byte = 0; tile_.bytes_ahead > 0 && byte < panel_bytes; byte += kLine)
-      f_.prefetch(f_.at(weights, f_.i64(tile_.bytes_ahead + byte)));
     for (int row = 0; row < tile_.rows; ++row) {
       llvm::Value* const place = src(row);
       llvm::Value* factor = tile_.groups.columns == 0 ? splat(place) : nullptr;
       for (int j = 0; j < tile_.vectors; ++j) {
         if (tile_.groups.columns > 0) factor = factors_of_groups(place, j);
-        llvm::Value*& sum = state[static_cast<size_t>(row * tile_.vectors + j)];
+        llvm::Value*& sum = sums[static_cast<size_t>(row * tile_.vectors + j)];
         sum = added(sum, factor, row_of_weights[static_cast<size_t>(j)]);
       }
     }
-    return state;
   }
   llvm::Value* splat(llvm::Value* place) {
     return f_.b.CreateVectorSplat(static_cast<unsigned>(f_.lanes), f_.load(f_.scalar, place));
@@ -210,7 +237,8 @@ class TileEmitter {
 
   const ProductTile tile_;
   TileFunction f_;
-  Values copies_;  // the places of the next row that is copied, in the matrix and in the panel
+  const int64_t panel_bytes_;  // of a row of the panel
+  Values copies_;              // the places of the next row that is copied, in the matrix and in the panel
   llvm::Value *src_ = nullptr, *weights_ = nullptr, *src_k_ = nullptr, *weights_k_ = nullptr, *ahead_ = nullptr,
               *ahead_k_ = nullptr;
 };
@@ -222,6 +250,13 @@ void emit_product_tile(llvm::Module& module, const std::string& symbol, const Pr
   TileEmitter(module, symbol, tile, target).emit();
 }
 
+int entries_of_step(const ProductTile& tile) {
+  if (!tile.is_dense) return 1;
+  const int in_step = product_tuning::kMultiplyAddsOfStep / (tile.rows * tile.vectors);
+  return std::clamp(static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(in_step, 1)))), 1,
+                    product_tuning::kMostEntriesOfStep);
+}
+
 std::string describe(const ProductTile& tile) {
   return join("product tile of ", tile.rows, " rows and ", tile.vectors, " vectors of ", tile.vector_bits, " bits, ",
               kernel::name_of(tile.type), ", weights ", name_of(tile.weights),
@@ -230,9 +265,9 @@ std::string describe(const ProductTile& tile) {
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
               tile.multiplies_pairs ? ", in pairs" : "", tile.along_k ? ", weights along k" : "",
               tile.bytes_ahead == 0 ? "" : join(", prefetches ", tile.bytes_ahead, " bytes ahead"),
-              tile.prefetches_next ? ", prefetches the next weights" : "",
+              tile.lines_of_next == 0 ? "" : join(", prefetches ", tile.lines_of_next, " lines of the next weights"),
               tile.copies_next ? join(", copies the next weights from ", name_of(tile.copied)) : "",
-              tile.has_pointers ? ", rows by pointers" : "",
+              tile.has_pointers ? ", rows by pointers" : "", tile.is_dense ? ", dense" : "",
               tile.groups.columns == 0 ? "" : join(", groups of ", tile.groups.columns, ", ", tile.groups.step, " apart"),
               describe(tile.map));
 }

@@ -30,7 +30,10 @@ struct ProductTile {
   bool multiplies_pairs = false;    // of bf16
   // Prefetches this far behind the weights that it reads; along k, the next group of as many bytes of each column. 0: not.
   int64_t bytes_ahead = 0;
-  bool prefetches_next = false;  // weights of the next panel (ProductStrides)
+  // Of the next panel (ProductStrides), which a step of the loop along k prefetches: at most one for each entry.
+  int lines_of_next = 0;
+  // Entries of k follow each other in src, and rows in the panel, whose distances in ProductStrides are not read.
+  bool is_dense = false;
   // Copies rows of the next panel from a matrix of `copied` elements (ProductStrides).
   bool copies_next = false;
   DataType copied = DataType::f32;
@@ -44,6 +47,9 @@ struct ProductTile {
 };
 
 std::string describe(const ProductTile& tile);
+
+// Of k, for which a dense tile advances its pointers once.
+int entries_of_step(const ProductTile& tile);
 
 // A copy of a panel (PanelCopyFunction). `count` entries of u8 or s8 are pairs. To s32 means to words of two integers of 16
 // bits, without the zero point. From bf16 with `joins_rows` means to words of two entries from two rows, and `count` is that of

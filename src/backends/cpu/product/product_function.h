@@ -147,7 +147,7 @@ class ProductFunction {
     Values next = body(current);
     next.push_back(b.CreateSub(left, i64(1), "", true, true));
     llvm::BasicBlock* const last = b.GetInsertBlock();
-    b.CreateCondBr(b.CreateICmpSGT(next.back(), i64(0)), head, after);
+    b.CreateCondBr(b.CreateICmpNE(next.back(), i64(0)), head, after);
     b.SetInsertPoint(after);
     Values result;
     for (size_t i = 0; i < phis.size(); ++i) {

@@ -32,6 +32,11 @@ inline constexpr int64_t kShareOfGroup = 3;
 // Bytes of a packed panel that are prefetched ahead of the register tile.
 inline constexpr int64_t kBytesOfPanelAhead = 2048;
 
+// Multiply-adds of vectors, and entries of k, in a step of the loop of a register tile, at most. With more, a smaller part of
+// its instructions advance pointers and count: a core that shares its front end with another thread has 3 a cycle for each.
+inline constexpr int kMultiplyAddsOfStep = 48;
+inline constexpr int kMostEntriesOfStep = 4;
+
 // The most tiles of rows for which each converts packed weights of 16 bits, instead of a conversion of the panel before.
 inline constexpr int64_t kTilesThatConvert = 2;
 

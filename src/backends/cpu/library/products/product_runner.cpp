@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/cpu/dispatch/next_panel.h"
 #include "backends/cpu/product/tuning.h"
+#include "backends/cpu/program/tuning.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
@@ -168,6 +170,8 @@ class ProductRunner::Compiler {
   ColumnGroups groups() const { return rows_ == nullptr ? ColumnGroups{} : rows_->groups(); }
   int64_t bytes_ahead() const;
   int64_t bytes_of_group() const;
+  bool is_dense() const;
+  int lines_of_next(const ProductTile& tile) const;
 
   const Contraction& contraction_;
   const kernel::MatmulStack& stack_;
@@ -226,24 +230,43 @@ void ProductRunner::Compiler::add_panel_copies(ProductCode::PanelCode& code, int
 // `columns`: of whole vectors. `last_lanes`: as in ProductTile. Tiles may join pairs of bf16 from rows of weights in place.
 CompiledCode ProductRunner::Compiler::tile_of(int64_t rows, int64_t columns, int last_lanes) const {
   const bool joins_rows = contraction_.multiplies_pairs && reads_in_place() && last_lanes == 0 && !transposes();
-  const ProductTile of_floats{.type = contraction_.sum_type(),
-                              .weights = joins_rows ? stack_.weights.dtype : program_.panel_type,
-                              .zero_point = zero_point(),
-                              .vector_bits = schedule_.vector_bits,
-                              .rows = static_cast<int>(rows),
-                              .vectors = static_cast<int>(columns * schedule_.vectors / program_.columns),
-                              .stored = program_.sum_type == DataType::f32 ? program_.stored_type : DataType::f32,
-                              .last_lanes = last_lanes,
-                              .multiplies_pairs = contraction_.multiplies_pairs,
-                              .bytes_ahead = bytes_ahead(),
-                              .prefetches_next = schedule_.prefetches_next,
-                              .copies_next = program_.copies_next,
-                              .copied = stack_.weights.dtype,
-                              .along_k = transposes() && last_lanes == 0,
-                              .has_pointers = finds_rows(),
-                              .groups = groups(),
-                              .map = map_};
+  ProductTile of_floats{.type = contraction_.sum_type(),
+                        .weights = joins_rows ? stack_.weights.dtype : program_.panel_type,
+                        .zero_point = zero_point(),
+                        .vector_bits = schedule_.vector_bits,
+                        .rows = static_cast<int>(rows),
+                        .vectors = static_cast<int>(columns * schedule_.vectors / program_.columns),
+                        .stored = program_.sum_type == DataType::f32 ? program_.stored_type : DataType::f32,
+                        .last_lanes = last_lanes,
+                        .multiplies_pairs = contraction_.multiplies_pairs,
+                        .bytes_ahead = bytes_ahead(),
+                        .is_dense = is_dense(),
+                        .copies_next = program_.copies_next,
+                        .copied = stack_.weights.dtype,
+                        .along_k = transposes() && last_lanes == 0,
+                        .has_pointers = finds_rows(),
+                        .groups = groups(),
+                        .map = map_};
+  of_floats.lines_of_next = lines_of_next(of_floats);
   return compile_code(weights_.tile == nullptr ? source_of(of_floats) : weights_.tile(of_floats), machine_);
+}
+
+// Rows that are copied or found, and panels, have no gaps. Panels that are packed for more columns may be wider than a tile.
+bool ProductRunner::Compiler::is_dense() const {
+  const int64_t element = bytes_of(program_.sum_type, 1);
+  const int64_t src_k = finds_rows()            ? rows_->to_next_k()
+                        : schedule_.copies_rows ? element
+                                                : stack_.src.column_stride * bytes_of(stack_.src.dtype, program_.entries);
+  return src_k == element && !reads_in_place() && program_.packed_n == 0;
+}
+
+// For a step of the tile, if all tiles of the unit prefetch the next panel together.
+int ProductRunner::Compiler::lines_of_next(const ProductTile& tile) const {
+  if (!schedule_.prefetches_next) return 0;
+  const int64_t tiles = parts(std::min(schedule_.row_block, stack_.m), schedule_.rows);
+  const int64_t row_bytes =
+      tile.vectors * (tile.vector_bits / (8 * bytes_of(program_.sum_type, 1))) * element_bytes(tile.weights);
+  return static_cast<int>(parts(prefetched_for_entry(row_bytes, tiles) * entries_of_step(tile), tuning::kLine));
 }
 
 // Along a packed panel, along k, or in the same row of one of the next panels.
