@@ -192,6 +192,12 @@ void choose_streaming(const Contraction& c, const Machine& machine, int threads,
   s.k_block = c.adds ? c.elements_of_k() : even_block(c.elements_of_k(), most, 1);
 }
 
+// Weights that are read in place with short blocks of k: whether loading and storing the sums of all rows for each block takes
+// longer than a copy of the weights, which loads and stores each of the block's rows.
+bool carries_cost_more(const Contraction& c, const ProductSchedule& s) {
+  return !s.copies_panels && s.k_block < c.elements_of_k() && c.matrices.m >= s.k_block;
+}
+
 // One tile of rows whose weights are transposed in registers, where they are contiguous along k.
 bool choose_transposing(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
   ProductSchedule one_tile = s;
@@ -282,10 +288,12 @@ void share(const Contraction& c, const ProductUse& use, bool rows_first, Product
   s.row_block = block_of(c.matrices.m, parts(units, of_columns), s.rows);
 }
 
-// The rows of a unit stay in the second-level cache while all panels are multiplied by them.
+// The rows of a unit stay in `bytes` of a cache while all panels are multiplied by them.
+void keep_rows_in(int64_t bytes, const Contraction& c, int64_t row_bytes, ProductSchedule& s) {
+  s.row_block = std::min(s.row_block, even_block(c.matrices.m, bytes / row_bytes, s.rows));
+}
 void keep_rows(const Contraction& c, const Machine& machine, int64_t row_bytes, ProductSchedule& s) {
-  const int64_t most = machine.caches.second / product_tuning::kShareOfSecondCache / row_bytes;
-  s.row_block = std::min(s.row_block, even_block(c.matrices.m, most, s.rows));
+  keep_rows_in(machine.caches.second / product_tuning::kShareOfSecondCache, c, row_bytes, s);
 }
 
 // With a short k, a panel has little work for a row: the rows of src and dst would be waited for. Packed weights allow few rows
@@ -305,7 +313,11 @@ void choose_blocks(const Contraction& c, const Machine& machine, const ProductUs
   s.row_block = c.matrices.m;
   const bool keeps = keeps_rows(c, machine, use);
   share(c, use, (keeps && c.matrices.m > c.matrices.n) || gathers_rows(c, s), s);
-  if (keeps) keep_rows(c, machine, c.elements_of_k() * bytes_of_sum(c), s);
+  const int64_t row_bytes = c.elements_of_k() * bytes_of_sum(c);
+  if (keeps) return keep_rows(c, machine, row_bytes, s);
+  if (machine.caches.last == 0) return;
+  const int64_t in_cache = machine.caches.last / product_tuning::kShareOfLastCache;
+  keep_rows_in(std::max(in_cache, product_tuning::kRowsOfUnit * row_bytes), c, row_bytes, s);
 }
 
 // For windows of several taps, most of a row's entries are also those of its neighbours.
@@ -375,9 +387,10 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
   s.copies_rows = converts_rows(c);
   if (!use.packs_ahead && !use.makes_rows && choose_transposing(c, machine, use.threads, s)) return s;
   if (!use.packs_ahead && c.matrices.m <= product_tuning::kFewRows) {
-    choose_streaming(c, machine, use.threads, s);
-    if (use.makes_rows) choose_made_rows(c, machine, use, s);
-    return s;
+    ProductSchedule streams = s;
+    choose_streaming(c, machine, use.threads, streams);
+    if (use.makes_rows) choose_made_rows(c, machine, use, streams);
+    if (!carries_cost_more(c, streams)) return streams;
   }
   if (!use.packs_ahead && !use.makes_rows && choose_squares(c, machine, use.threads, s)) return s;
   const bool is_one_tile = c.matrices.m <= most_rows(machine, product_tuning::kLeastVectors);

@@ -15,12 +15,16 @@ inline constexpr int64_t kStreamsOfLines = 64;
 // Bytes of each of these rows that are prefetched ahead, at least.
 inline constexpr int64_t kBytesAlongColumns = 1024;
 
-// The most rows of dst for which carrying their sums over through the first-level cache, every kStreams entries of k, costs
-// less than copying the weights.
+// The most rows of dst for which weights are read in place: carrying their sums over through the first-level cache costs less
+// than copying the weights.
 inline constexpr int64_t kFewRows = 16;
 
 // Of the second-level cache, for a panel that is copied for few rows of dst: in parts of the cache.
 inline constexpr int64_t kShareOfSecondCache = 4;
+
+// Of the last-level cache, for the rows of a unit, which are read again for each panel: in parts of the cache. Other programs
+// and the weights use the others.
+inline constexpr int64_t kShareOfLastCache = 4;
 
 // Bytes of each column that are prefetched ahead of the copy of a panel, if the weights are contiguous along k.
 inline constexpr int64_t kBytesAlongK = 512;

@@ -217,7 +217,23 @@ TEST_P(ProductBits, ByRulesGiveEachThreadAsManyUnits) {
     const Contraction c = contraction_of(m, 4096, 4096, DataType::f32, {.weights_along_k = true});
     EXPECT_EQ(units(kernel::transposed(c)) % 2, 0) << m;
   }
-  for (const int64_t m : {1, 4, 8}) EXPECT_EQ(units(contraction_of(m, 4096, 4096, DataType::f32, {})), 2) << m;
+  for (const int64_t m : {1, 4}) EXPECT_EQ(units(contraction_of(m, 4096, 4096, DataType::f32, {})), 2) << m;
+}
+
+// Each block of k loads and stores the sums of all rows; a copy loads and stores the weights.
+TEST_P(ProductBits, ByRulesReadWeightsInPlaceWhereCopiesCostMore) {
+  for (int64_t m = 1; m <= 20; ++m) {
+    const ProductSchedule s = cpu::choose_product_schedule(contraction_of(m, 4096, 4096, DataType::f32, {}), machine_, {2});
+    EXPECT_TRUE(s.copies_panels || m < s.k_block) << m;
+    EXPECT_TRUE(m > 4 || !s.copies_panels) << m;
+    EXPECT_TRUE(m <= 16 || s.copies_panels) << m;
+  }
+}
+
+TEST_P(ProductBits, ByRulesKeepRowsInTheLastLevelCache) {
+  const int64_t k = 4096, bytes = machine_.caches.last / 4;
+  const ProductSchedule s = cpu::choose_product_schedule(contraction_of(16384, k, 4096, DataType::f32, {}), machine_, {2});
+  EXPECT_TRUE(bytes == 0 || s.row_block * k * 4 <= std::max<int64_t>(bytes, 64 * k * 4)) << s.row_block;
 }
 
 // Threads share columns, and weights are copied once for all rows; they share rows where there are few columns.
