@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/emit/register_pressure.h"
 #include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
@@ -10,17 +11,21 @@ using kernel::Node;
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
-bool may_spill(const Emission& e, const NodeList& nodes) {
-  return static_cast<int64_t>(nodes.size()) > tuning::kMaxNodesSideBySide || e.plan.has_function(nodes);
-}
-
 Body::Body(Parts& parts, const WalkTask& task)
     : Part(parts.e),
       p_(parts),
       task_(task),
-      one_by_one_(task.rows.size() > 1 || (may_spill(parts.e, task.nodes) && !is_short_function()) ||
-                  (e_.across_rows() && task.step == e_.group)),
-      streams_(!schedule_.streamed.empty() && !reduce(task.roots)) {}
+      streams_(!schedule_.streamed.empty() && !reduce(task.roots)),
+      passes_(parts.values.any_takes_chunks(task.nodes) ? 1 : passes_over_lanes(parts.e, task)),
+      together_(vectors_together()) {}
+
+size_t Body::vectors_together() const {
+  constexpr size_t kAll = kVirtualLanes;
+  if (is_short_function()) return kAll;
+  if (e_.across_rows()) return may_spill(e_, task_.nodes) || task_.step == e_.group ? 1 : kAll;
+  if (plan_.has_function(task_.nodes)) return e_.target->has_many_registers ? 1 : tuning::kFunctionsSideBySide;
+  return task_.rows.size() > 1 || may_spill(e_, task_.nodes) ? 1 : vectors_side_by_side(e_, task_);
+}
 
 // A function that is followed by little more than a sum, as in a softmax. Its operations depend on each other, so
 // interleaving vectors keeps the execution units busy, if there are enough registers.
@@ -39,15 +44,22 @@ bool Body::stores_pairs_of_vectors(const Root& root) const {
 }
 
 void Body::operator()(const std::vector<Lanes>& lanes, size_t run) const {
+  at_part(lanes, 0, lanes.size());
+  if (e_.across_rows()) p_.prefetch.prefetch_across(*task_.rows.front(), lanes, run, task_.phase);
+}
+
+void Body::in_pass(const std::vector<Lanes>& lanes, size_t number) const {
+  const size_t vectors = std::max<size_t>(kVirtualLanes / static_cast<size_t>(e_.width) / passes_, 1);
+  at_part(lanes, std::min(number * vectors, lanes.size()), std::min((number + 1) * vectors, lanes.size()));
+}
+
+void Body::at_part(const std::vector<Lanes>& lanes, size_t from, size_t to) const {
   const bool in_pairs =
       std::any_of(task_.roots.begin(), task_.roots.end(), [&](const Root& root) { return stores_pairs_of_vectors(root); });
-  const size_t together = !one_by_one_ ? lanes.size() : in_pairs ? 2 : 1;
+  const size_t most = in_pairs ? std::max<size_t>(together_, 2) : together_;
   AtChunk chunk{lanes, {}, std::vector<PerRow>(task_.roots.size(), PerRow(task_.rows.size()))};
   for (const Row* row : task_.rows) chunk.known.push_back(known_ahead(*row, lanes));
-  for (size_t first = 0; first < lanes.size(); first += together) {
-    at_vectors(chunk, first, std::min(together, lanes.size() - first));
-  }
-  if (e_.across_rows()) p_.prefetch.prefetch_across(*task_.rows.front(), lanes, run, task_.phase);
+  for (size_t first = from; first < to; first += most) at_vectors(chunk, first, std::min(most, to - first));
 }
 
 // Values that are computed for several vectors at the same time.
@@ -71,6 +83,7 @@ void Body::at_vectors(AtChunk& chunk, size_t first, size_t count) const {
     for (size_t v = 0; v < count; ++v)
       values[r][v] = chunk.known[r].empty() ? ElementValues(kernel_.nodes.size(), nullptr) : chunk.known[r][first + v];
     for (const NodeIndex i : task_.nodes) {
+      compute_side_by_side(*task_.rows[r], i, std::span(chunk.lanes).subspan(first, count), values[r]);
       for (size_t v = 0; v < count; ++v) {
         values[r][v][static_cast<size_t>(i)] = live_or_computed(*task_.rows[r], i, chunk.lanes[first + v], values[r][v]);
       }
@@ -88,6 +101,15 @@ void Body::at_vectors(AtChunk& chunk, size_t first, size_t count) const {
     }
     at_root(chunk, root, first, operands);
   }
+}
+
+// A function, in cores that do not reorder far enough by themselves.
+void Body::compute_side_by_side(const Row& row, NodeIndex index, std::span<const Lanes> vectors,
+                                std::vector<ElementValues>& values) const {
+  const bool in_order = vectors.size() == 1 || e_.target->has_many_registers || e_.across_rows();
+  if (in_order || !p_.values.is_function(index) || plan_.is_read_back(index, task_.phase)) return;
+  const ValueList found = p_.values.of_function(row, index, vectors, values);
+  for (size_t v = 0; v < vectors.size(); ++v) values[v][static_cast<size_t>(index)] = found[v];
 }
 
 llvm::Value* Body::live_address(const Row& row, NodeIndex index, const Lanes& lanes) const {

@@ -47,7 +47,15 @@ ColumnSums::Place ColumnSums::load(const Row& row, kernel::NodeIndex root, llvm:
   llvm::Value* const zero = llvm::Constant::getNullValue(type);
   llvm::Value* const sum = lanes.mask == nullptr ? static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, address, align))
                                                  : b_.CreateMaskedLoad(type, address, align, lanes.mask, zero);
-  return {address, b_.CreateSelect(row.begins_columns, zero, sum)};
+  return {address, zero_if(row.begins_columns, sum)};
+}
+
+// By a mask: a condition that all lanes share would become a branch for each vector.
+llvm::Value* ColumnSums::zero_if(llvm::Value* condition, llvm::Value* sum) {
+  llvm::Type* const one = b_.getIntNTy(sum->getType()->getScalarSizeInBits());
+  llvm::Type* const bits = with_lanes(one, lanes_of(sum));
+  llvm::Value* const kept = b_.CreateSub(b_.CreateZExt(condition, one), llvm::ConstantInt::get(one, 1));
+  return b_.CreateBitCast(b_.CreateAnd(b_.CreateBitCast(sum, bits), e_.widen(kept, lanes_of(sum))), sum->getType());
 }
 
 void ColumnSums::store(const Place& sums, llvm::Value* sum, const Lanes& lanes) {

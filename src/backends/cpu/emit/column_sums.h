@@ -21,6 +21,7 @@ class ColumnSums : private Part {
     llvm::Value *address, *so_far;
   };
   Place load(const Row& row, kernel::NodeIndex root, llvm::Type* type, const Lanes& lanes);
+  llvm::Value* zero_if(llvm::Value* condition, llvm::Value* sum);  // i1
   void store(const Place& sums, llvm::Value* sum, const Lanes& lanes);
 
   InRegisterTranspose& transpose_;

@@ -137,6 +137,15 @@ llvm::Value* Emission::side_by_side(llvm::Value* x, llvm::Value* y) {
   return b.CreateShuffleVector(x, y, lanes);
 }
 
+llvm::Value* Emission::side_by_side(ValueList vectors) {
+  while (vectors.size() > 1) {
+    const size_t half = vectors.size() / 2;
+    for (size_t i = 0; i < half; ++i) vectors[i] = side_by_side(vectors[2 * i], vectors[2 * i + 1]);
+    vectors.resize(half);
+  }
+  return vectors[0];
+}
+
 ValueList Emission::row_position(llvm::Value* row) {
   const auto outer = static_cast<size_t>(kernel.outer_rank);
   ValueList position(outer, row);

@@ -62,6 +62,7 @@ class Emission {
   llvm::Value* maximum(llvm::Value* x, llvm::Value* y);
   llvm::Value* minimum(llvm::Value* x, llvm::Value* y);
   llvm::Value* side_by_side(llvm::Value* x, llvm::Value* y);  // concatenates the lanes of both
+  llvm::Value* side_by_side(ValueList vectors);               // of all; their number is a power of two
 
   // The start of a row: its position along each outer dim, its address in an arg, the outer dims' part of an index.
   ValueList row_position(llvm::Value* row);

@@ -5,16 +5,21 @@ namespace lamina::cpu {
 
 void run_chunks(Emission& e, int step, llvm::Value* begin, int64_t count, const Body& body) {
   const int64_t whole = count / step * step;
-  if (whole > 0) {
-    e.loop(begin, e.b.CreateAdd(begin, e.i64(whole)), e.i64(step), [&](llvm::Value* at) { body(chunk_at(e, at, step)); });
+  const auto rest = static_cast<int>(count - whole);
+  for (size_t pass = 0; pass < body.passes(); ++pass) {
+    if (whole > 0) {
+      e.loop(begin, e.b.CreateAdd(begin, e.i64(whole)), e.i64(step),
+             [&](llvm::Value* at) { body.in_pass(chunk_at(e, at, step), pass); });
+    }
+    if (rest > 0) body.in_pass(chunk_at(e, e.b.CreateAdd(begin, e.i64(whole)), rest), pass);
   }
-  if (count > whole) body(chunk_at(e, e.b.CreateAdd(begin, e.i64(whole)), static_cast<int>(count - whole)));
 }
 
 void run_chunks(Emission& e, int step, llvm::Value* begin, llvm::Value* end, const Body& body) {
   llvm::Value* const chunks = e.b.CreateSDiv(e.b.CreateSub(end, begin), e.i64(step));
   llvm::Value* const rest = e.b.CreateAdd(begin, e.b.CreateMul(chunks, e.i64(step)));
-  e.loop(begin, rest, e.i64(step), [&](llvm::Value* at) { body(chunk_at(e, at, step)); });
+  for (size_t pass = 0; pass < body.passes(); ++pass)
+    e.loop(begin, rest, e.i64(step), [&](llvm::Value* at) { body.in_pass(chunk_at(e, at, step), pass); });
   run_masked_vectors(e, rest, end, body);
 }
 

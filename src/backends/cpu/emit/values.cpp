@@ -107,6 +107,32 @@ llvm::Value* Values::element(const Row& row, NodeIndex index, const Lanes& lanes
   }
 }
 
+bool Values::is_function(NodeIndex index) const {
+  return node(index).kind == NodeKind::map && plan_.cost(index) == kernel::CostClass::function;
+}
+
+ValueList Values::of_function(const Row& row, NodeIndex index, std::span<const Lanes> vectors,
+                              std::span<const ElementValues> known) {
+  const Node& n = node(index);
+  const int width = vectors.front().width;
+  ValueList operands;
+  for (int k = 0; k < kernel::operand_count(n); ++k) {
+    const auto i = static_cast<size_t>(n.operands[static_cast<size_t>(k)]);
+    ValueList parts;
+    for (const ElementValues& of_vector : known) parts.push_back(of_vector[i]);
+    operands.push_back(parts[0] != nullptr ? e_.side_by_side(parts)
+                                           : e_.widen(row.values[i], width * static_cast<int>(vectors.size())));
+  }
+  llvm::Value* const all = map_value(n, operands);
+  ValueList values;
+  for (size_t v = 0; v < vectors.size(); ++v) {
+    std::vector<int> lanes(static_cast<size_t>(width));
+    std::iota(lanes.begin(), lanes.end(), static_cast<int>(v) * width);
+    values.push_back(b_.CreateShuffleVector(all, lanes));
+  }
+  return values;
+}
+
 // If all lanes share the number, the entry is contiguous.
 Memory::Entry Values::entry_of(const Row& row, const Node& n, const Lanes& lanes, const ElementValues& known) {
   const auto value = [&](NodeIndex i) {
@@ -167,6 +193,10 @@ bool Values::takes_chunks(NodeIndex index) const {
   const Node& n = node(index);
   const bool sums_together = n.kind == NodeKind::sum_entries && n.per_element && !node(n.operands[0]).per_element;
   return sums_together || draws_for_neighbours(index);
+}
+
+bool Values::any_takes_chunks(const NodeList& nodes) const {
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex i) { return takes_chunks(i); });
 }
 
 ValueList Values::values_of_chunk(const Row& row, NodeIndex index, std::span<const Lanes> chunk) {

@@ -19,9 +19,16 @@ class Values : private Part {
   // `known`: the values of earlier nodes.
   llvm::Value* element(const Row& row, kernel::NodeIndex node, const Lanes& lanes, const ElementValues& known);
 
+  // A function that needs many operations, each of which waits for the one before. Vectors that are computed as one long vector
+  // have their operations interleaved.
+  bool is_function(kernel::NodeIndex node) const;
+  ValueList of_function(const Row& row, kernel::NodeIndex node, std::span<const Lanes> vectors,
+                        std::span<const ElementValues> known);
+
   // Nodes whose values are computed for all vectors of a chunk together. Random words: four neighbours share a call of the
   // generator, whose rounds are a long dependence chain. Sums of entries: the vectors share the loop over the entries.
   bool takes_chunks(kernel::NodeIndex node) const;
+  bool any_takes_chunks(const NodeList& nodes) const;
   ValueList values_of_chunk(const Row& row, kernel::NodeIndex node, std::span<const Lanes> chunk);
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/cpu/emit/register_pressure.h"
 #include "backends/cpu/schedule/tuning.h"
 
 namespace lamina::cpu {
@@ -32,8 +33,7 @@ int step_along(Parts& parts, const NodeList& nodes, std::span<const Root> roots,
   if (const int64_t row = e.kernel.row_size(); row >= e.width && row < kVirtualLanes)
     step = follows_lines ? static_cast<int>(std::bit_floor(static_cast<uint64_t>(row)))
                          : static_cast<int>(row) / e.width * e.width;
-  const bool takes_chunks = std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex i) { return parts.values.takes_chunks(i); });
-  if (takes_chunks || (rows == 1 && !may_spill(parts.e, nodes))) return step;
+  if (parts.values.any_takes_chunks(nodes) || (rows == 1 && !may_spill(parts.e, nodes))) return step;
   constexpr int kLineBits = 8 * static_cast<int>(tuning::kLine);
   int narrowest = 64;
   for (const kernel::Arg& arg : e.kernel.args) {

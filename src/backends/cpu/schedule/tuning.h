@@ -7,6 +7,7 @@
 // 0007 document some numbers, which is not repeated here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "backends/cpu/program/tuning.h"
@@ -44,6 +45,12 @@ inline constexpr int64_t kLiveBytesTransposed = int64_t{128} << 10;
 // Above this number of nodes in a loop's body, vectors run one by one: interleaving them would spill registers.
 //   scripts/bench --case Add+LayerNorm+GELU --case LayerNormBackward --types f32,bf16 8192x1024
 inline constexpr int64_t kMaxNodesSideBySide = 12;
+// Registers that erf, exp or a similar function needs beside the values of the walk.
+//   LAMINA_MAX_ISA=avx2 schedules softmax:f32:40x16384 softmax:bf16:200x768
+inline constexpr int kRegistersOfFunction = 5;
+// Vectors whose functions have their operations interleaved, with few registers. Cores with many also reorder far enough.
+//   LAMINA_MAX_ISA=avx2 schedules gelu:f32:200x768 softmax:f32:40x16384
+inline constexpr size_t kFunctionsSideBySide = 2;
 // Positions per iteration across rows, for each vector of rows.
 //   lamina replay --bench of a channels-last GroupNorm with 64 channels and 128 x 128 positions
 inline constexpr int kPositionsPerIteration = 4;
