@@ -237,20 +237,28 @@ void Memory::store_line(llvm::Value* pointer, llvm::Value* line, llvm::Value* ma
     b_.CreateMaskedStore(line, pointer, llvm::Align(kLine / static_cast<uint64_t>(lanes_of(line))), mask);
 }
 
+// A chunk of as many bytes as a line, in vectors of the machine's width.
 bool Memory::stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const {
-  constexpr size_t kVectors = 4;
   const kernel::Arg& arg = kernel_.arg(store.arg);
+  const int width = vector_bits(e_.target) / 32;
   return e_.target->packs_bytes && !e_.across_rows() && is_byte_integer(arg.dtype) && store.type == Type::f32 &&
-         arg.strides.back() == 1 && chunk.size() == kVectors &&
-         chunk.front().width == kVirtualLanes / static_cast<int>(kVectors) && chunk.back().mask == nullptr;
+         arg.strides.back() == 1 && static_cast<int>(chunk.size()) * width == kVirtualLanes && chunk.front().width == width &&
+         chunk.back().mask == nullptr;
 }
 
 void Memory::store_chunk(llvm::Value* pointer, const Store& to, const ValueList& vectors, const Lanes& first) {
+  constexpr size_t kPacked = 4;
   const KnownValues known{to.range != kernel::NumberRange::any, to.range == kernel::NumberRange::nonnegative};
-  llvm::Value* const bytes = emit_bytes_from_f32(b_, kernel_.arg(to.arg).dtype, vectors, known, e_.target);
-  llvm::Value* const address = b_.CreateGEP(b_.getInt8Ty(), pointer, first.offset);
-  llvm::StoreInst* const store = b_.CreateAlignedStore(bytes, address, llvm::Align(to.non_temporal ? kVirtualLanes : 1));
-  if (to.non_temporal) mark_non_temporal(store);
+  for (size_t v = 0; v < vectors.size(); v += kPacked) {
+    const ValueList some(vectors.begin() + static_cast<std::ptrdiff_t>(v),
+                         vectors.begin() + static_cast<std::ptrdiff_t>(v + kPacked));
+    llvm::Value* const bytes = emit_bytes_from_f32(b_, kernel_.arg(to.arg).dtype, some, known, e_.target);
+    llvm::Value* const address =
+        b_.CreateGEP(b_.getInt8Ty(), pointer, b_.CreateAdd(first.offset, i64(static_cast<int64_t>(v) * first.width)));
+    const auto lanes = static_cast<uint64_t>(lanes_of(bytes));
+    llvm::StoreInst* const store = b_.CreateAlignedStore(bytes, address, llvm::Align(to.non_temporal ? lanes : 1));
+    if (to.non_temporal) mark_non_temporal(store);
+  }
 }
 
 }  // namespace lamina::cpu

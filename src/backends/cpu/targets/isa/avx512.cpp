@@ -121,31 +121,23 @@ Value* add_products_of_bf16_pairs(Builder& b, Value* sum, Value* first, Value* s
 
 // The conversion returns the smallest s32 for values below its range, for those above it and for NaN. Packing saturates at both
 // ends, so only NaN and values above the range need extra code. Signed bytes of values from 0 on are below 0 only if a value
-// was above the range, so that code is one instruction for all of them. Packing works within quarters of a register; the last
-// step orders the groups of four bytes.
+// was above the range, so that code is one instruction for all of them.
 Value* pack_bytes(Builder& b, const std::vector<Value*>& vectors, bool is_signed, KnownValues known) {
   llvm::Type* const s32 = with_elements(vectors.front(), b.getInt32Ty());
   Value* const largest = llvm::ConstantFP::get(vectors.front()->getType(), is_signed ? 127 : 255);
   const bool ends_bytes = is_signed && known.are_numbers && known.are_nonnegative;
-  const auto to_s32 = [&](Value* value) {
+  std::vector<Value*> integers;
+  for (Value* value : vectors) {
     Value* const numbers =
         known.are_numbers ? b.getInt16(0xffff) : b.CreateBitCast(b.CreateFCmpORD(value, value), b.getInt16Ty());
     Value* const below_end = ends_bytes ? value : b.CreateSelect(b.CreateFCmpOGT(value, largest), largest, value);
-    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
-                             {below_end, llvm::Constant::getNullValue(s32), numbers, b.getInt32(kCurrentRounding)});
-  };
-  const auto words = [&](size_t i) {
-    Value* const low = to_s32(vectors[i]);
-    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_packssdw_512, {}, {low, to_s32(vectors[i + 1])});
-  };
-  const auto pack = is_signed ? llvm::Intrinsic::x86_avx512_packsswb_512 : llvm::Intrinsic::x86_avx512_packuswb_512;
-  Value* const low = words(0);
-  Value* bytes = b.CreateIntrinsic(pack, {}, {low, words(2)});
-  if (ends_bytes) bytes = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, bytes, llvm::ConstantInt::get(bytes->getType(), 127));
-  Value* const groups = b.CreateBitCast(bytes, s32);
-  llvm::SmallVector<int, 16> order;
-  for (int i = 0; i < 16; ++i) order.push_back(i % 4 * 4 + i / 4);
-  return b.CreateBitCast(b.CreateShuffleVector(groups, order), llvm::FixedVectorType::get(b.getInt8Ty(), 64));
+    integers.push_back(
+        b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
+                          {below_end, llvm::Constant::getNullValue(s32), numbers, b.getInt32(kCurrentRounding)}));
+  }
+  Value* const bytes = targets::pack_saturated(b, integers, is_signed);
+  if (!ends_bytes) return bytes;
+  return b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, bytes, llvm::ConstantInt::get(bytes->getType(), 127));
 }
 
 // ---- lines of 64 bytes

@@ -41,7 +41,7 @@ struct TargetHooks {
     llvm::Value *bits = nullptr, *is_wrong = nullptr;
   };
   Rounded (*round_to_bf16)(llvm::IRBuilder<>& b, llvm::Value* x) = nullptr;
-  // Four vectors of 16 f32 to s8 or u8, one after the other: to nearest even, saturating. NaN becomes 0.
+  // Four vectors of f32, each a register, to s8 or u8, one after the other: to nearest even, saturating. NaN becomes 0.
   llvm::Value* (*pack_bytes)(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& vectors, bool is_signed,
                              KnownValues known) = nullptr;
   // Lanes of 32 bits, each with two signed integers of 16 bits: sum + the two products of `first` and `second`.

@@ -32,6 +32,23 @@ constexpr ArchitectureHooks kHooks{.initialize = initialize, .mark = mark};
 
 }  // namespace
 
+// Packing works within quarters of 128 bits; the last step orders the groups of four bytes.
+llvm::Value* targets::pack_saturated(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& vectors, bool is_signed) {
+  const unsigned groups = llvm::cast<llvm::FixedVectorType>(vectors.front()->getType())->getNumElements();
+  const bool is_wide = groups == 16;
+  const auto words = is_wide ? llvm::Intrinsic::x86_avx512_packssdw_512 : llvm::Intrinsic::x86_avx2_packssdw;
+  const auto bytes = is_signed ? is_wide ? llvm::Intrinsic::x86_avx512_packsswb_512 : llvm::Intrinsic::x86_avx2_packsswb
+                     : is_wide ? llvm::Intrinsic::x86_avx512_packuswb_512
+                               : llvm::Intrinsic::x86_avx2_packuswb;
+  llvm::Value* const low = b.CreateIntrinsic(words, {}, {vectors[0], vectors[1]});
+  llvm::Value* const high = b.CreateIntrinsic(words, {}, {vectors[2], vectors[3]});
+  llvm::Value* const packed = b.CreateBitCast(b.CreateIntrinsic(bytes, {}, {low, high}), vectors.front()->getType());
+  const int quarters = static_cast<int>(groups) / 4;
+  llvm::SmallVector<int, 16> order;
+  for (int i = 0; i < static_cast<int>(groups); ++i) order.push_back(i % quarters * 4 + i / quarters);
+  return b.CreateBitCast(b.CreateShuffleVector(packed, order), llvm::FixedVectorType::get(b.getInt8Ty(), 4 * groups));
+}
+
 // With VNNI, LLVM makes one instruction of both.
 llvm::Value* targets::add_products_of_pairs(llvm::IRBuilder<>& b, llvm::Value* sum, llvm::Value* first, llvm::Value* second) {
   const uint64_t bits = sum->getType()->getPrimitiveSizeInBits();
