@@ -27,7 +27,7 @@
 //   row_phases                                           a phase of some rows: row values, a walk, the results of its roots
 //   walk (_strip, _segments, _realigned)                 iterates over a row, using
 //   run_chunks, _lines, _across                          which iterate over some elements
-//   body                                                 at a chunk: the nodes' values, then their uses:
+//   body (register_pressure)                             at a chunk: the nodes' values, then their uses:
 //   reductions (moments, accumulators, nan_flags), column_sums, line_streams, memory; in_register_transpose across rows
 //   values, memory (nibbles), rows_in_flight, prefetch   a value per node; loads and stores; the memory of a row
 //   kernels/loop_plan, schedule/loop_policy              what runs in which walk, and what stays live: emit nothing
