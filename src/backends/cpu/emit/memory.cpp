@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "backends/cpu/emit/nibbles.h"
+#include "backends/cpu/schedule/streaming.h"
 #include "backends/cpu/schedule/tuning.h"
 #include "backends/cpu/vector/convert.h"
 
@@ -174,11 +175,9 @@ llvm::Value* Memory::load_vector(llvm::Value* pointer, int arg, const Lanes& lan
   return to_compute(dtype, b_.CreateMaskedLoad(type, first, align, lanes.mask, llvm::Constant::getNullValue(type)));
 }
 
-// Two vectors of f32 become a whole line of 16-bit elements.
 bool Memory::stores_pairs(int index) const {
   const kernel::Arg& arg = kernel_.arg(index);
-  const bool is_small = (arg.dtype == DataType::bf16 && e_.target.computes_in_bf16) || arg.dtype == DataType::f16;
-  return e_.target->rounds_pairs && is_small && e_.width == 16 && !e_.across_rows() && arg.strides.back() == 1;
+  return rounds_in_pairs(arg.dtype, e_.width, e_.target) && !e_.across_rows() && arg.strides.back() == 1;
 }
 
 void Memory::mark_non_temporal(llvm::StoreInst* store) {

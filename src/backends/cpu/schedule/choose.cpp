@@ -98,6 +98,14 @@ std::vector<Schedule> across_rows(const Kernel& kernel, const Machine& machine) 
   return all;
 }
 
+// Two rows load the sums of columns half as often. But two that stream parts of lines in turns take several times as long.
+int rows_of_a_strip(const Kernel& kernel, Schedule schedule, const Machine& machine) {
+  schedule.rows_together = 2;
+  const auto sends_parts = [&](int a) { return stores_of_parts(kernel, kernel.arg(a), schedule, machine) > 0; };
+  const bool any = std::any_of(schedule.streamed.begin(), schedule.streamed.end(), sends_parts);
+  return kernel.has_column_sum() && !any ? 2 : 1;
+}
+
 // The start schedules differ in several fields: tiles of rows in strips from single rows, and streams of whole lines from
 // stores through the caches. Schedules in between are no faster, so the climb would not find these.
 std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const LegalSchedules& legal, bool may_stream) {
@@ -105,7 +113,9 @@ std::vector<Schedule> starts(const Kernel& kernel, const Machine& machine, const
   Schedule in_strips = first, as_stream = first;
   in_strips.rows_per_tile = kRowsOfStrip;
   in_strips.strip = kColumnsOfStrip;
-  in_strips.rows_together = kernel.has_column_sum() ? 2 : 1;  // the sums are loaded half as often
+  if (may_stream) in_strips.streamed = streamable_args(kernel, first);
+  in_strips.rows_together = rows_of_a_strip(kernel, in_strips, machine);
+  in_strips.streamed.clear();
   const bool is_long = kTilesOfWait * kRowsOfStrip * footprint(kernel).read >= machine.caches.second;
   // the next rows are too large for the cache together with the data that rows share
   in_strips.prefetches_late = is_long && may_prefetch_rows(kernel, in_strips);
@@ -210,7 +220,7 @@ Schedule split_schedule(const Schedule& whole, const Kernel& kernel, const Machi
   if (in_strips && kernel.row_size() > 2 * kColumnsOfStrip && !computes_functions(kernel, kernel.phase_count() - 1)) {
     schedule.rows_per_tile = kRowsOfStrip;
     schedule.strip = kColumnsOfStrip;
-    if (kernel.has_column_sum() && !schedule.follows_lines) schedule.rows_together = 2;  // the sums are loaded half as often
+    if (!schedule.follows_lines) schedule.rows_together = rows_of_a_strip(kernel, schedule, machine);
   }
   const std::vector<int> inputs = inputs_along_rows(kernel);
   if (may_prefetch_rows(kernel, schedule)) {

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/schedule/cost_parts.h"
 #include "backends/cpu/schedule/sharing.h"
+#include "backends/cpu/schedule/streaming.h"
 #include "backends/cpu/schedule/tiles.h"
 #include "backends/cpu/schedule/tuning.h"
 
@@ -190,7 +191,9 @@ void CostModel::count_traffic(const Schedule& s, Row& row) const {
     const auto bytes = static_cast<double>(bytes_of(arg.dtype, elements));
     const bool is_streamed = contains(s.streamed, static_cast<int>(a));
     (arg.output ? is_streamed ? row.streamed : row.written : row.read) += bytes / kLineBytes;
-    if (is_streamed) held -= bytes * rows_;
+    if (!is_streamed) continue;
+    held -= bytes * rows_;
+    row.transfer += bytes / kLineBytes * stores_of_parts(kernel_, arg, s, machine_) * costs.write.back();
   }
   const std::array<double, 2> own{first_ * threads_, second_ * threads_};
   row.level = static_cast<size_t>(std::count_if(own.begin(), own.end(), [&](double c) { return overflows(held, c); }));
@@ -201,7 +204,7 @@ void CostModel::count_traffic(const Schedule& s, Row& row) const {
   const auto of_line = [&](const std::array<double, 4>& of_level) {
     return of_level[row.level] + row.from_memory * (of_level[3] - of_level[row.level]);
   };
-  row.transfer = row.read * of_line(costs.read) + row.written * of_line(costs.write) + row.streamed * costs.stream;
+  row.transfer += row.read * of_line(costs.read) + row.written * of_line(costs.write) + row.streamed * costs.stream;
 }
 
 CostModel::Row CostModel::row_of(const Schedule& s) const {
@@ -225,6 +228,7 @@ CostModel::Row CostModel::row_of(const Schedule& s) const {
   row.prefetches = s.prefetches_rows && may_prefetch_rows(kernel_, s);
   row.first_holds_next = row.tile_bytes + row.rows * row.bytes <= tuning::kRoomOfCache * first_;
   if (row.prefetches && s.prefetches_to_first) row.next_in_first = (s.prefetches_late ? 0.5 : 1) * row.rows * row.bytes;
+  row.next_in_first += static_cast<double>(s.prefetched_within_row.size()) * static_cast<double>(s.ahead_in_row);
   return row;
 }
 

@@ -19,4 +19,12 @@ bool begins_within_lines(const kernel::Kernel& kernel, const Schedule& schedule)
 // line has two vectors. For column sums, processing rows together is worth more.
 bool leaves_as_stream(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine);
 
+// Whether two vectors of `lanes` values are rounded together to one vector of 16-bit elements, which is a whole line.
+bool rounds_in_pairs(DataType dtype, int lanes, const Instructions& instructions);
+
+// The number of stores that send incomplete lines of the streamed arg to memory, for each of its lines; 0: it is written whole.
+// A core completes a line only if it does not store to the same offset of another page in between. The rows of a loop do,
+// in turns, if they begin at the same offset and a vector is less than a line.
+int stores_of_parts(const kernel::Kernel& kernel, const kernel::Arg& arg, const Schedule& schedule, const Machine& machine);
+
 }  // namespace lamina::cpu

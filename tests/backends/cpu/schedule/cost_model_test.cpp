@@ -8,6 +8,8 @@
 #include <random>
 #include <utility>
 
+#include "backends/cpu/schedule/streaming.h"
+#include "backends/cpu/schedule/tiles.h"
 #include "backends/cpu/schedule/timed_schedules.h"
 #include "backends/cpu/support/described_machines.h"
 #include "backends/cpu/support/scheduled_kernels.h"
@@ -149,6 +151,52 @@ TEST(CostModel, StoresThatCostMoreAreNotTaken) {
   Machine machine = machine_of();
   machine.costs.stream = 3 * machine.costs.write[3];
   EXPECT_TRUE(choice(large, machine).streamed.empty());
+}
+
+// Rows of a loop whose lines are at the same offset of a page, and are stored in parts, in turns.
+TEST(CostModel, RowsOfALoopDoNotStreamPartsOfLinesInTurns) {
+  const auto parts = [](const Kernel& kernel, const Schedule& schedule, const Machine& machine) {
+    int stores = 0;
+    for (const int a : schedule.streamed) stores += cpu::stores_of_parts(kernel, kernel.arg(a), schedule, machine);
+    return stores;
+  };
+  Schedule two;
+  two.rows_per_tile = two.rows_together = 2;
+  const auto parts_of_two = [&](const Kernel& kernel, const Machine& machine) {
+    Schedule schedule = two;
+    schedule.vector_bits = cpu::vector_bits(machine);
+    schedule.streamed = cpu::streamable_args(kernel, schedule);
+    return parts(kernel, schedule, machine);
+  };
+  const Machine narrow = desktop().machine;
+  EXPECT_EQ(parts_of_two(backward({8192, 4096, bf16}), narrow), 4);
+  EXPECT_EQ(parts_of_two(backward({8192, 4096}), narrow), 2);
+  EXPECT_EQ(parts_of_two(backward({8192, 4128, bf16}), narrow), 0) << "rows begin at different offsets";
+  EXPECT_EQ(parts_of_two(backward({8192, 4096}), epyc().machine), 0) << "a vector is a line";
+  EXPECT_EQ(parts_of_two(backward({8192, 4096, bf16}), epyc().machine), 0) << "two vectors are stored as one";
+  for (const DescribedMachine& described : {epyc(), xeon(), desktop(), plain(), neoverse_n1()}) {
+    for (const DataType dtype : {bf16, DataType::f16, DataType::f32}) {
+      for (const int64_t size : {1024, 2048, 3072, 4096, 16384}) {
+        const Kernel kernel = backward({32768, size, dtype});
+        const Schedule whole = choice(kernel, described.machine), split = cpu::split_schedule(whole, kernel, described.machine);
+        for (const Schedule& schedule : {whole, split})
+          EXPECT_EQ(parts(kernel, schedule, described.machine), 0) << described.name << ": " << cpu::describe(schedule);
+      }
+    }
+  }
+}
+
+// What is prefetched within a row waits in the first level while the row is walked again.
+TEST(CostModel, DistantPrefetchesPushOutWhatIsWalkedAgain) {
+  Machine machine = machine_of();
+  machine.costs.miss_latency = 0;
+  const Kernel kernel = backward({16384, 1024});
+  Schedule far, near;
+  far.prefetched_within_row = near.prefetched_within_row = cpu::inputs_along_rows(kernel);
+  near.ahead_in_row = 2 << 10;
+  EXPECT_GT(time(kernel, far, machine), time(kernel, near, machine));
+  machine.caches.first = int64_t{128} << 10;
+  EXPECT_EQ(time(kernel, far, machine), time(kernel, near, machine)) << "both fit";
 }
 
 // Without miss latency, the model chooses no prefetches.
