@@ -68,6 +68,7 @@ std::vector<int> streamed_across_rows(const Kernel& kernel, int lanes) {
 // Whether two of the rows of a loop, which are `rows`, begin at the same offset of a page.
 bool begin_alike(const Kernel& kernel, const Arg& arg, int rows) {
   constexpr int64_t kPage = 4096;
+  if (rows < 2 || kernel.outer_rank == 0) return false;
   const int64_t bytes = bytes_of(arg.dtype, arg.strides[static_cast<size_t>(kernel.outer_rank) - 1]);
   for (int apart = 1; apart < rows; ++apart) {
     if (apart * bytes % kPage == 0) return true;
