@@ -217,9 +217,8 @@ void ProductDispatch::for_each_panel(const Unit& unit, const Visit& visit) const
 ProductDispatch::Panel ProductDispatch::panel_of(const Unit& unit, int64_t column, int64_t columns) const {
   Panel panel{column, columns, unit.at.weights, stack_.weights.row_stride * weights_bytes_};
   if (program_.are_packed_ahead) {
-    const int64_t packed_k = program_.packed_k > 0 ? parts(program_.packed_k, program_.entries) : program_.k;
     panel.to_next_k = packed_columns(column) * program_.entries * weights_bytes_;
-    panel.weights += column * packed_k * program_.entries * weights_bytes_ + unit.first_k * panel.to_next_k;
+    panel.weights += column * packed_entries() * program_.entries * weights_bytes_ + unit.first_k * panel.to_next_k;
   } else {
     panel.weights += unit.first_k * program_.entries * panel.to_next_k + column * stack_.weights.column_stride * weights_bytes_;
     panel.to_next_k *= program_.entries;
@@ -396,7 +395,8 @@ void ProductDispatch::call_tiles(const Unit& unit, const Rows& rows, const Panel
                          .ahead = to_next_weights(unit, panel) + unit.part.tile_of(rows.first) * unit.count * ahead_k,
                          .ahead_k = ahead_k,
                          .ends = unit.first_k + unit.count == unit.end_k ? 1 : 0,
-                         .weights_tile = program_.panels_first ? 0 : panel.columns * weights_bytes_};
+                         .weights_tile = program_.panels_first ? 0 : panel.columns * weights_bytes_,
+                         .weights_vector = packed_entries() * panel.to_next_k};
   if (unit.next != nullptr && unit.next->rows_of_tile > 0) unit.next->share(tiles, unit.count, program_.entries, strides);
   const auto function = code_of(panel.columns).tiles[static_cast<size_t>(rows.count)].as<ProductTileFunction>();
   function(rows.src, panel.weights, sums.at, added, part, &strides, unit.first_k == 0 ? 0 : 1);

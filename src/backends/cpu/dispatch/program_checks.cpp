@@ -160,7 +160,9 @@ void check(const ProductProgram& program) {
               is_in(program.column_block, 1, kMostExtent) && is_in(program.threads, 1, kMostOfTile) &&
               of.n / std::min(program.column_block, program.columns) <= kMostBlocks,
           "blocks of a product");
-  require(is_in(program.packed_k, 0, kMostExtent) && is_in(program.packed_n, 0, kMostExtent), "packed weights");
+  require(is_in(program.packed_k, 0, kMostExtent) && is_in(program.packed_n, 0, kMostExtent) &&
+              (!program.splits_panels || (program.are_packed_ahead && program.copied_type == program.panel_type)),
+          "packed weights");
   require(!program.multiplies_integers ||
               (!program.scales.empty() && (program.scale_strides.empty() || has_dims(program.scale_strides, of.batch.size()))),
           "scales of a product");

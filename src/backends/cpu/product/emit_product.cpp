@@ -27,11 +27,12 @@ class TileEmitter {
       : tile_(tile),
         f_(module, symbol, target, tile.vector_bits, tile.type, lane_bits_of(tile.type), tile.rows, tile.vectors,
            tile.last_lanes),
-        panel_bytes_(tile.vectors * f_.lanes * element_bytes(tile.weights)) {}
+        vector_bytes_(f_.lanes * element_bytes(tile.weights)),
+        row_bytes_(tile.splits_panels ? vector_bytes_ : tile.vectors * vector_bytes_) {}
 
   void emit() {
     src_k_ = tile_.is_dense ? f_.i64(f_.vector_bytes() / f_.lanes) : f_.stride(1);
-    weights_k_ = tile_.is_dense ? f_.i64(panel_bytes_) : f_.stride(2);
+    weights_k_ = tile_.is_dense ? f_.i64(row_bytes_) : f_.stride(2);
     llvm::Value *const src_tile = f_.stride(8), *const dst_tile = f_.stride(9), *const weights_tile = f_.stride(19);
     ahead_k_ = f_.stride(12);
     Values first{f_.arg(0), f_.arg(2), f_.arg(1), f_.at(f_.arg(1), f_.stride(11))};
@@ -169,10 +170,11 @@ class TileEmitter {
     for (int entry = 0; entry < entries; ++entry) {
       if (entry * tile_.lines_of_next % entries < tile_.lines_of_next)
         f_.prefetch_second(f_.at(ahead, of_entry(ahead_k_, entry)));
-      const int64_t first = entry * panel_bytes_;
-      for (int64_t byte = (first + kLine - 1) / kLine * kLine; tile_.bytes_ahead > 0 && byte < first + panel_bytes_;
+      const int64_t first = entry * row_bytes_;
+      for (int64_t byte = (first + kLine - 1) / kLine * kLine; tile_.bytes_ahead > 0 && byte < first + row_bytes_;
            byte += kLine)
-        f_.prefetch(f_.at(weights, f_.i64(tile_.bytes_ahead + byte)));
+        for (int stream = 0; stream < (tile_.splits_panels ? tile_.vectors : 1); ++stream)
+          f_.prefetch(f_.at(f_.at(weights, to_vector(stream)), f_.i64(tile_.bytes_ahead + byte)));
       add_products(state, f_.at(weights, of_entry(weights_k_, entry)),
                    [&](int row) { return f_.at(src(row), of_entry(src_k_, entry)); });
     }
@@ -216,13 +218,19 @@ class TileEmitter {
     return columns == 1 ? elements : f_.b.CreateShuffleVector(elements, group_of_lane);
   }
 
+  // From the first vector of a row of the panel.
+  llvm::Value* to_vector(int number) {
+    if (!tile_.splits_panels) return f_.i64(number * vector_bytes_);
+    return f_.b.CreateMul(f_.stride(20), f_.i64(number));
+  }
+
   // A row of the panel.
   Values weights_at(llvm::Value* row) {
     if (tile_.multiplies_pairs && tile_.weights == DataType::bf16)
       return words_of_rows(f_, tile_.vectors, row, f_.at(row, f_.b.CreateSDiv(weights_k_, f_.i64(2))));
     Values vectors;
     for (int j = 0; j < tile_.vectors; ++j) {
-      llvm::Value* const place = f_.at(row, f_.i64(j * f_.lanes * element_bytes(tile_.weights)));
+      llvm::Value* const place = f_.at(row, to_vector(j));
       vectors.push_back(is_byte_integer(tile_.weights)
                             ? words_of_pairs(f_, tile_.weights, tile_.zero_point, load_pairs(f_, f_.vector, place))
                             : f_.load_converted(tile_.weights, f_.vector, place));
@@ -237,8 +245,8 @@ class TileEmitter {
 
   const ProductTile tile_;
   TileFunction f_;
-  const int64_t panel_bytes_;  // of a row of the panel
-  Values copies_;              // the places of the next row that is copied, in the matrix and in the panel
+  const int64_t vector_bytes_, row_bytes_;  // of a vector of a panel, and of those that are beside each other
+  Values copies_;                           // the places of the next row that is copied, in the matrix and in the panel
   llvm::Value *src_ = nullptr, *weights_ = nullptr, *src_k_ = nullptr, *weights_k_ = nullptr, *ahead_ = nullptr,
               *ahead_k_ = nullptr;
 };
@@ -268,6 +276,7 @@ std::string describe(const ProductTile& tile) {
               tile.lines_of_next == 0 ? "" : join(", prefetches ", tile.lines_of_next, " lines of the next weights"),
               tile.copies_next ? join(", copies the next weights from ", name_of(tile.copied)) : "",
               tile.has_pointers ? ", rows by pointers" : "", tile.is_dense ? ", dense" : "",
+              tile.splits_panels ? ", vectors apart" : "",
               tile.groups.columns == 0 ? "" : join(", groups of ", tile.groups.columns, ", ", tile.groups.step, " apart"),
               describe(tile.map));
 }

@@ -34,6 +34,8 @@ struct ProductTile {
   int lines_of_next = 0;
   // Entries of k follow each other in src, and rows in the panel, whose distances in ProductStrides are not read.
   bool is_dense = false;
+  // The vectors of the panel are ProductStrides::weights_vector apart, and each has all entries of k.
+  bool splits_panels = false;
   // Copies rows of the next panel from a matrix of `copied` elements (ProductStrides).
   bool copies_next = false;
   DataType copied = DataType::f32;

@@ -85,6 +85,8 @@ bool may_copy_next(const Contraction& c, const ProductSchedule& s) {
   return s.copies_panels && s.panels_first && !c.integers && c.matrices.weights.column_stride == 1;
 }
 
+bool may_split_panels(const ProductSchedule& s) { return s.vectors > 1 && !s.prefetches_next; }
+
 // Of k, for which a tile's rows fit the first-level cache. The panels of weights stream through it.
 int64_t entries_in_cache(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
   return std::max<int64_t>(machine.caches.first / (s.rows * bytes_of_sum(c)), 1);
@@ -329,6 +331,12 @@ void choose_made_rows(const Contraction& c, const Machine& machine, const Produc
   keep_rows(c, machine, 2 * use.part * bytes_of_sum(c) + s.k_block / use.part * int64_t{sizeof(void*)}, s);
 }
 
+// Of one tile of rows, which reads packed weights once: whether it reads several streams of addresses. A prefetcher starts
+// again at each page of a stream. Vectors that are whole lines are read as fast from one stream (decision 0073).
+bool reads_streams(const ProductUse& use, const ProductSchedule& s) {
+  return use.packs_ahead && !use.makes_rows && s.vectors > 1 && s.vector_bits < 8 * kLine;
+}
+
 // While a panel of packed weights is used, the next one is read into the second-level cache, which has space for both. A tile
 // prefetches a line for each entry of k, so the tiles of a unit prefetch a panel if they are as many as the lines of its rows.
 void choose_prefetches(const Contraction& c, const Machine& machine, const ProductUse& use, ProductSchedule& s) {
@@ -399,10 +407,11 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
               : is_one_tile   ? widest_tile(c, machine, s)
                               : vectors_of_tile(machine, vectors_of_dst(c, s.vector_bits));
   s.rows = static_cast<int>(std::min<int64_t>(most_rows(machine, s.vectors), c.matrices.m));
-  s.copies_panels = !(use.packs_ahead && converts_in_tiles(c, s));
+  s.copies_panels = !(use.packs_ahead && (converts_in_tiles(c, s) || use.splits_panels));  // split panels are not copied
   choose_blocks(c, machine, use, s);
   if (use.makes_rows) choose_made_rows(c, machine, use, s);
-  choose_prefetches(c, machine, use, s);
+  s.splits_panels = use.vectors > 0 ? use.splits_panels : is_one_tile && reads_streams(use, s);
+  if (!s.splits_panels) choose_prefetches(c, machine, use, s);
   if (!use.packs_ahead && !use.makes_rows && may_copy_next(c, s)) choose_copies(c, machine, s);
   return s;
 }

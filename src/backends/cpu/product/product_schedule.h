@@ -55,11 +55,12 @@ LegalProduct<ProductSchedule, ProductContext> legal_product_schedules(const kern
 
 // How a product is used.
 struct ProductUse {
-  int threads = 1;           // at most
-  bool packs_ahead = false;  // the weights are packed before the product runs
-  int vectors = 0;           // of the panels that they are packed in; 0: not decided yet
-  bool makes_rows = false;   // the rows of src are no matrix in memory: they are copied,
-  int64_t part = 0;          // or, if not 0, found for parts of this many entries of k
+  int threads = 1;             // at most
+  bool packs_ahead = false;    // the weights are packed before the product runs
+  int vectors = 0;             // of the panels that they are packed in; 0: not decided yet
+  bool splits_panels = false;  // that they are packed in
+  bool makes_rows = false;     // the rows of src are no matrix in memory: they are copied,
+  int64_t part = 0;            // or, if not 0, found for parts of this many entries of k
 };
 
 // Whether the machine has instructions that multiply pairs of factors of these types (kernel::Contraction::multiplies_pairs).

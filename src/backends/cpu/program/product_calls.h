@@ -30,14 +30,15 @@ struct ColumnGroups {
 // `first_group`: from the pointers to the entries of the tile's first group. `ahead`: from the weights to those that are used
 // next, of which tiles of code that prefetches them prefetch one line for each entry of k, `ahead_k` after the one before.
 // `ends`: not 0 for the last block of k. Tiles of code that copies the next panel copy `copied_rows` rows of it each, one after
-// each `copied_steps` entries of k: from `copied_from`, with this distance between its rows, to `copied_to`.
+// each `copied_steps` entries of k: from `copied_from`, with this distance between its rows, to `copied_to`. `weights_vector`:
+// from one vector of the panel to the next, if it is split.
 struct ProductStrides {
   int64_t src_row, src_k, weights_k, dst_row, bias_row, next_tile, parts = 1, tiles = 1, src_tile = 0, dst_tile = 0,
                                                                    first_group = 0, ahead = 0, ahead_k = 0, ends = 0;
   int64_t copied_rows = 0, copied_steps = 0, copied_row = 0;
   const void* copied_from = nullptr;
   void* copied_to = nullptr;
-  int64_t weights_tile = 0;
+  int64_t weights_tile = 0, weights_vector = 0;
 };
 
 // sums = (continues ? dst : 0) + the chain over `count` entries of k; then dst = bias == null ? sums : sums + bias.

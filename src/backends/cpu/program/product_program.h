@@ -28,7 +28,7 @@ struct ProductProgram {
   bool is_worth_threads = false;
   // The schedule (product/product_fields.def), and columns of a panel.
   int64_t rows = 1, vectors = 1, columns = 1, k_block = 0, row_block = 0, column_block = 0;
-  bool copies_panels = true, panels_first = true, copies_rows = false, copies_next = false;
+  bool copies_panels = true, panels_first = true, copies_rows = false, copies_next = false, splits_panels = false;
   // The weights, as ProductWeights has them.
   bool are_packed_ahead = false;
   int64_t packed_k = 0, packed_n = 0;
@@ -40,7 +40,8 @@ struct ProductProgram {
     visit(self.bias_type), visit(self.stored_type), visit(self.panel_type), visit(self.copied_type), visit(self.threads);
     visit(self.is_worth_threads), visit(self.rows), visit(self.vectors), visit(self.columns), visit(self.k_block);
     visit(self.row_block), visit(self.column_block), visit(self.copies_panels), visit(self.panels_first);
-    visit(self.copies_rows), visit(self.copies_next), visit(self.are_packed_ahead), visit(self.packed_k), visit(self.packed_n);
+    visit(self.copies_rows), visit(self.copies_next), visit(self.splits_panels), visit(self.are_packed_ahead),
+        visit(self.packed_k), visit(self.packed_n);
   }
 };
 

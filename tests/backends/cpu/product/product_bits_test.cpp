@@ -192,6 +192,45 @@ TEST_P(ProductBits, AreThoseOfTheChainWherePanelsAreCopiedAhead) {
   EXPECT_FALSE(cpu::choose_product_schedule(many, machine_, {2}).copies_next) << "copies take little of the time";
 }
 
+// Tiles read each vector of a panel from its own place.
+TEST_P(ProductBits, AreThoseOfTheChainWherePanelsAreSplit) {
+  for (const DataType dtype : {DataType::f32, DataType::f64, DataType::bf16, DataType::f16}) {
+    for (const int64_t m : {1, 2, 5, 9}) {
+      for (const int64_t n : {7, 64, 131, 260}) {
+        for (const bool weights_along_k : {false, true}) {
+          Contraction c = contraction_of(m, 45, n, dtype, {.weights_along_k = weights_along_k, .gap = 1});
+          const Data data(c, random_);
+          ProductSchedule schedule = cpu::choose_product_schedule(c, machine_, {2, true});
+          schedule.splits_panels = true;
+          for (const int64_t k_block : {10, 45}) {
+            schedule.k_block = k_block;
+            EXPECT_TRUE(result_of(c, data, machine_, schedule, 2, true) == data.expected)
+                << kernel::print(c) << ", " << describe(schedule);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Few rows read packed weights once. Vectors of a whole line read them as one stream.
+TEST_P(ProductBits, ByRulesSplitPanelsForOneTileOfRows) {
+  for (const DataType dtype : {DataType::f32, DataType::f64, DataType::bf16}) {
+    for (int64_t m = 1; m <= 64; ++m) {
+      const Contraction c = contraction_of(m, 4096, 4096, dtype, {});
+      const ProductSchedule packed = cpu::choose_product_schedule(c, machine_, {2, true});
+      const bool reads_streams = packed.vector_bits < 512 && packed.vectors > 1;
+      if (m <= 2) {
+        EXPECT_EQ(packed.splits_panels, reads_streams) << describe(packed);
+      } else if (m == 64) {
+        EXPECT_FALSE(packed.splits_panels) << describe(packed);
+      }
+      EXPECT_FALSE(packed.splits_panels && packed.prefetches_next) << describe(packed);
+      EXPECT_FALSE(cpu::choose_product_schedule(c, machine_, {2, false}).splits_panels) << "in place, " << m << " rows";
+    }
+  }
+}
+
 TEST_P(ProductBits, AreTransposedWhereTheCopiesOfWeightsCostMore) {
   const auto is_better = [&](int64_t m, int64_t k, int64_t n, bool along_k, bool packs_ahead = false) {
     const Contraction c = contraction_of(m, k, n, DataType::f32, {.weights_along_k = along_k});

@@ -35,7 +35,7 @@ TEST(ProgramLayout, IsThatOfItsVersion) {
            layout<cpu::ConvolutionProgram>("ConvolutionProgram"), layout<cpu::LineProgram>("LineProgram"),
            layout<cpu::TapProgram>("TapProgram"), "ProductStrides ", sizeof(cpu::ProductStrides), "\nLineStrides ",
            sizeof(cpu::LineStrides), "\nTapStrides ", sizeof(cpu::TapStrides), "\n");
-  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 11
+  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 12
 AxisRowsProgram 2
 TopKProgram 9
 RunningProgram 8
@@ -43,13 +43,13 @@ RecurrenceProgram 7
 GroupedProgram 7
 GroupedSumsProgram 10
 KernelProgram 27
-ProductProgram 56
+ProductProgram 57
 TileProgram 20
 WindowRowsProgram 34
 ConvolutionProgram 22
 LineProgram 33
 TapProgram 25
-ProductStrides 160
+ProductStrides 168
 LineStrides 112
 TapStrides 48
 )") << "a change of the layout needs a new kProgramVersion";

@@ -322,6 +322,7 @@ std::unique_ptr<const Primitive> generated_convolution(const WindowedContraction
       {.threads = use.threads,
        .packs_ahead = is_packed,
        .vectors = is_packed && like != nullptr ? static_cast<int>(like->product().program().vectors) : 0,
+       .splits_panels = is_packed && like != nullptr && like->product().program().splits_panels,
        .makes_rows = !in_place,
        .part = part_of(form.window, form.groups)});
   auto rows = in_place ? nullptr : rows_of(form.window, form.groups, form.product.matrices.m, machine, schedule.vector_bits);

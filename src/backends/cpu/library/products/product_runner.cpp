@@ -67,6 +67,8 @@ ProductProgram program_of(const Contraction& contraction, const Machine& machine
                          .packed_n = weights.packed_n};
   program.stored_type = stores_results(program, weights) ? contraction.matrices.dst.dtype : sums;
   program.copied_type = weights.are_packed_ahead ? type_of_panels(contraction) : program.panel_type;
+  program.splits_panels =
+      schedule.splits_panels && weights.are_packed_ahead && !has_rows && program.copied_type == program.panel_type;
   program.is_worth_threads = is_worth_threads(multiply_adds(program, schedule.vector_bits), machine);
   if (!contraction.integers) return program;
   program.scales = contraction.integers->scales;
@@ -211,7 +213,7 @@ void ProductRunner::Compiler::add_panel_copies(ProductCode::PanelCode& code, int
                                          .zero_point = zero_point(),
                                          .joins_rows = contraction_.multiplies_pairs && !copy.is_along_k(),
                                          .vector_bits = schedule_.vector_bits,
-                                         .vectors = vectors,
+                                         .vectors = program_.splits_panels ? 1 : vectors,
                                          .along_k = copy.is_along_k(),
                                          .bytes_ahead = schedule_.prefetches ? ahead : 0}),
                      machine_);
@@ -241,6 +243,7 @@ CompiledCode ProductRunner::Compiler::tile_of(int64_t rows, int64_t columns, int
                         .multiplies_pairs = contraction_.multiplies_pairs,
                         .bytes_ahead = bytes_ahead(),
                         .is_dense = is_dense(),
+                        .splits_panels = program_.splits_panels,
                         .copies_next = program_.copies_next,
                         .copied = stack_.weights.dtype,
                         .along_k = transposes() && last_lanes == 0,
@@ -272,7 +275,8 @@ int ProductRunner::Compiler::lines_of_next(const ProductTile& tile) const {
 // Along a packed panel, along k, or in the same row of one of the next panels.
 int64_t ProductRunner::Compiler::bytes_ahead() const {
   if (!schedule_.prefetches || schedule_.prefetches_next) return 0;
-  if (weights_.are_packed_ahead) return program_.copied_type == program_.panel_type ? product_tuning::kBytesOfPanelAhead : 0;
+  if (weights_.are_packed_ahead && program_.copied_type != program_.panel_type) return 0;
+  if (weights_.are_packed_ahead) return product_tuning::kBytesOfPanelAhead / (program_.splits_panels ? program_.vectors : 1);
   if (!reads_in_place()) return 0;
   const int64_t row_of_panel = program_.columns * bytes_of(stack_.weights.dtype, 1);
   return transposes() ? bytes_of_group() : std::max(row_of_panel, product_tuning::kBytesAlongColumns);

@@ -62,6 +62,7 @@ std::unique_ptr<const Primitive> product_step(const Contraction& contraction, si
   if (like != nullptr) {
     weights.packed_k = like->product().matrices().k, weights.packed_n = like->product().matrices().n;
     if (with.packs_ahead) with.vectors = static_cast<int>(like->product().program().vectors);
+    if (with.packs_ahead) with.splits_panels = like->product().program().splits_panels;
   }
   Contraction computed = of.swaps_factors ? kernel::transposed(contraction) : contraction;
   ProductSchedule schedule = choose_product_schedule(computed, machine, with);
