@@ -10,16 +10,28 @@ namespace lamina::cpu {
 
 namespace {
 
-// The stack that is left on this thread; 0 if unknown, as on a stack that the program has allocated.
-size_t stack_left() {
+struct Stack {
+  uintptr_t lowest = 0;
+  size_t size = 0;  // 0: unknown
+};
+
+Stack find_stack() {
   pthread_attr_t attributes;
-  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {};
   void* lowest = nullptr;
   size_t size = 0;
   const bool is_known = pthread_attr_getstack(&attributes, &lowest, &size) == 0;
   pthread_attr_destroy(&attributes);
-  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0)), begin = reinterpret_cast<uintptr_t>(lowest);
-  return is_known && here > begin && here - begin < size ? here - begin : 0;
+  return is_known ? Stack{reinterpret_cast<uintptr_t>(lowest), size} : Stack{};
+}
+
+// The stack that is left on this thread; 0 if unknown, as on a stack that the program has allocated. The thread's stack is
+// found once, because for the first thread of a process glibc reads the list of all mappings, one or more for each kernel.
+size_t stack_left() {
+  thread_local Stack stack;
+  if (stack.size == 0) stack = find_stack();
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  return here > stack.lowest && here - stack.lowest < stack.size ? here - stack.lowest : 0;
 }
 
 struct Call {
