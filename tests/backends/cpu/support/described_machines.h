@@ -96,7 +96,9 @@ inline cpu::Machine machine_of_nowhere() {
   return machine;
 }
 
-inline std::vector<DescribedMachine> described_machines() { return {epyc(), xeon(), desktop(), plain()}; }
+// Of two processes that share the tests in turns (cmake/test_shards.cmake), one runs both machines with AVX-512. A host without
+// AVX-512 runs the same code for both and compiles it once.
+inline std::vector<DescribedMachine> described_machines() { return {epyc(), desktop(), xeon(), plain()}; }
 
 // LLVM can compile for all of them on any host; the host runs only those of its own architecture.
 inline std::vector<DescribedMachine> machines_of_all_architectures() {
