@@ -121,9 +121,7 @@ class ProductDispatch {
   Panel panel_of(const Unit& unit, int64_t column, int64_t columns) const;
   int64_t packed_columns(int64_t column) const;
   int64_t packed_together() const;
-  int64_t packed_entries() const {  // of k
-    return program_.packed_k > 0 ? (program_.packed_k + program_.entries - 1) / program_.entries : program_.k;
-  }
+  int64_t packed_entries() const;
   // Copies what the schedule copies, or finds rows, in a slot of scratch memory; and where they are then.
   void copy(const Unit& unit, const Rows& rows, int64_t slot) const;
   char* copied_rows(const Unit& unit, const Rows& rows, int64_t slot) const;

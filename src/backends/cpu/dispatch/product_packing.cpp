@@ -52,6 +52,11 @@ int64_t ProductDispatch::packed_together() const {
   return program_.splits_panels ? program_.columns / program_.vectors : program_.columns;
 }
 
+// Of k in packed weights, which another product may have packed.
+int64_t ProductDispatch::packed_entries() const {
+  return program_.packed_k > 0 ? parts(program_.packed_k, program_.entries) : program_.k;
+}
+
 // Of the panel that was packed with this first column.
 int64_t ProductDispatch::packed_columns(int64_t column) const {
   if (panels_ != nullptr) return program_.columns;
