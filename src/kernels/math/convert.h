@@ -12,12 +12,18 @@ inline constexpr uint32_t kFloatSign = 0x80000000, kFloatMagnitude = 0x7fffffff,
                           kFloatQuiet = 0x00400000;
 
 // bf16 differs from float only in length. Ties to even: adds half a step minus one, plus one if the remaining part is odd.
+// The upper half of the result is the code of a number.
 template <typename L>
-Bits<L> bf16_from(const Real<L>& x) {
+Bits<L> bf16_in_upper_half(const Real<L>& x) {
   const Bits<L> all = bits(x);
   const Bits<L> odd = (all >> 16) & 1;
-  const Bits<L> rounded = (all + (odd + 0x7fff)) >> 16;
-  return select(is_nan(x), ((all & kFloatSign) >> 16) | small_float(DataType::bf16).nan, rounded);
+  return all + (odd + 0x7fff);
+}
+
+template <typename L>
+Bits<L> bf16_from(const Real<L>& x) {
+  const Bits<L> rounded = bf16_in_upper_half(x) >> 16;
+  return select(is_nan(x), ((bits(x) & kFloatSign) >> 16) | small_float(DataType::bf16).nan, rounded);
 }
 
 // The bits of x, a float, in the type. Normal results are rounded as integers. Subnormal results are rounded by adding the

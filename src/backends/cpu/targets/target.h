@@ -47,7 +47,7 @@ struct Target {
   bool rounds_to_integer = false;    // ties to even
   bool converts_f16 = false;         // f16 and f32, including subnormals
   bool keeps_masks_in_bits = false;  // has mask registers with one bit per lane
-  bool rounds_pairs = false;         // two vectors to one of 16-bit elements, which is a whole line
+  bool rounds_pairs = false;         // two vectors to one of 16-bit elements
   bool packs_bytes = false;          // four vectors of integers to one of saturated bytes
   bool joins_lines = false;          // any lanes of two whole lines, selected at run time, into one
   bool has_many_registers = false;   // they can contain two chunks of 64 lanes of f32

@@ -2,6 +2,7 @@
 #include "backends/cpu/vector/convert.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "backends/cpu/vector/lanes.h"
 #include "interface/small_float.h"
@@ -26,9 +27,27 @@ Value* by_integers(const FloatLanes& l, DataType type, Value* value) {
   return l.builder().CreateTrunc(code, lanes_of(value, storage_type(l.builder().getContext(), type)));
 }
 
+// Elements first, first + step, ... of a vector.
+Value* every(Builder& b, Value* vector, int first, int step, int count) {
+  std::vector<int> order;
+  for (int i = 0; i < count; ++i) order.push_back(first + i * step);
+  return b.CreateShuffleVector(vector, order);
+}
+
+// Two vectors that become one. One comparison finds a NaN in any lane of both, which is rare.
+Value* bf16_from_two(Builder& b, const FloatLanes& l, Value* value) {
+  const auto lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements());
+  auto* const halves = llvm::FixedVectorType::get(b.getInt16Ty(), static_cast<unsigned>(2 * lanes));
+  Value* const rounded = b.CreateBitCast(bf16_in_upper_half(Real{&l, value}).value, halves);
+  Value* const has_nan = b.CreateFCmpUNO(every(b, value, 0, 1, lanes / 2), every(b, value, lanes / 2, 1, lanes / 2));
+  return l.where_any(has_nan, every(b, rounded, 1, 2, lanes), [&] { return by_integers(l, DataType::bf16, value); });
+}
+
 // Uses the machine's rounding if it has one for vectors of this type.
 Value* bf16_from_float(Builder& b, const FloatLanes& l, Value* value, const Instructions& target) {
-  if (!target.computes_in_bf16) return by_integers(l, DataType::bf16, value);
+  const bool are_two = value->getType()->isVectorTy() && target->rounds_pairs &&
+                       value->getType()->getPrimitiveSizeInBits() == 2 * static_cast<uint64_t>(vector_bits(target));
+  if (!target.computes_in_bf16) return are_two ? bf16_from_two(b, l, value) : by_integers(l, DataType::bf16, value);
   const auto [bits, is_wrong] = target->hooks->round_to_bf16(b, value);
   if (bits == nullptr) return by_integers(l, DataType::bf16, value);
   if (is_wrong == nullptr) return bits;

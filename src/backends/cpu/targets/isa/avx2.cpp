@@ -41,6 +41,7 @@ constinit const Target targets::avx2{.name = "avx2",
                                      .vector_bits = 256,
                                      .rounds_to_integer = true,
                                      .converts_f16 = true,
+                                     .rounds_pairs = true,
                                      .packs_bytes = true,
                                      .hooks = &kHooks};
 
