@@ -53,10 +53,25 @@ void Body::in_pass(const std::vector<Lanes>& lanes, size_t number) const {
   at_part(lanes, std::min(number * vectors, lanes.size()), std::min((number + 1) * vectors, lanes.size()));
 }
 
+// The stores to a line wait for those to the same part of another page, where the rows of the other streamed args may be. So
+// several lines of each follow each other. A vector that is a line needs no other store.
+size_t Body::vectors_of_streams() const {
+  if (e_.across_rows() || vector_bits(e_.target) >= 8 * tuning::kLine) return 1;
+  size_t streams = 0, vectors = 1;
+  for (const Root& root : task_.roots) {
+    const Node& n = node(root.node);
+    if (n.kind != NodeKind::store || !non_temporal(n.arg)) continue;
+    ++streams;
+    const int64_t bytes = bytes_of(kernel_.arg(n.arg).dtype, e_.width);
+    vectors = std::max(vectors, static_cast<size_t>(tuning::kLinesOfStream * tuning::kLine / bytes));
+  }
+  return streams > 1 ? vectors : 1;
+}
+
 void Body::at_part(const std::vector<Lanes>& lanes, size_t from, size_t to) const {
   const bool in_pairs =
       std::any_of(task_.roots.begin(), task_.roots.end(), [&](const Root& root) { return stores_pairs_of_vectors(root); });
-  const size_t most = in_pairs ? std::max<size_t>(together_, 2) : together_;
+  const size_t most = std::max({together_, size_t{in_pairs ? 2U : 1U}, vectors_of_streams()});
   AtChunk chunk{lanes, {}, std::vector<PerRow>(task_.roots.size(), PerRow(task_.rows.size()))};
   for (const Row* row : task_.rows) chunk.known.push_back(known_ahead(*row, lanes));
   for (size_t first = from; first < to; first += most) at_vectors(chunk, first, std::min(most, to - first));

@@ -145,11 +145,10 @@ bool is_slow_along_lines(const Kernel& kernel, const Schedule& schedule) {
 // Another rule: sharing a loop among more than two rows gains in strips. But short rows are slower in some processes, and
 // rows that start at the same offset of a page, in any arg, compete for the same few lines of the first level.
 bool crowds_loop(const Kernel& kernel, const Schedule& schedule) {
-  constexpr int64_t kPage = 4096;
-  const bool begin_alike = std::any_of(kernel.args.begin(), kernel.args.end(), [&](const kernel::Arg& arg) {
-    return varies_by_row(kernel, arg) && varies_along_row(kernel, arg) && bytes_of(arg.dtype, kernel.row_size()) % kPage == 0;
+  const bool any_alike = std::any_of(kernel.args.begin(), kernel.args.end(), [&](const kernel::Arg& arg) {
+    return varies_by_row(kernel, arg) && varies_along_row(kernel, arg) && begin_alike(kernel, arg, 2);
   });
-  return schedule.rows_together > 2 && (schedule.strip == 0 || begin_alike);
+  return schedule.rows_together > 2 && (schedule.strip == 0 || any_alike);
 }
 
 // Searches from the start schedules, or only from the one whose lanes are rows. Without a start the time is infinite.

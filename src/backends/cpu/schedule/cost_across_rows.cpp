@@ -72,7 +72,8 @@ double CostModel::across_row(const Schedule& s) const {
   const double exposed = row.from_memory * waiting * costs.miss_latency;
   const double of_walks =
       (walk_count() * costs.walk / s.rows_per_group + (of_row_values_ + virtual_lanes(s, of_block > 0)) / lanes) / filled;
-  return both((of_vector * size_ / lanes + of_block * std::ceil(size_ / lanes)) / filled, row.transfer) + exposed + of_walks;
+  return both((of_vector * size_ / lanes + of_block * std::ceil(size_ / lanes)) / filled, row.received + row.sent) + exposed +
+         of_walks;
 }
 
 }  // namespace lamina::cpu

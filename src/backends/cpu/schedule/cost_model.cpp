@@ -34,11 +34,15 @@ constexpr double kMostSharing = 2;
 // their vectors to memory and back.
 constexpr double kWithoutLoop = 0.25;
 // The fraction of a line's wait that remains if the next rows are prefetched: most of it in the last walk, together with its
-// stores. A function in that walk takes long enough for both.
+// stores. A walk that computes a function, or in vectors of less than a line, takes long enough for both.
 constexpr double kWaitForNext = 0.2;
 // The fraction of a line's wait that each further row of a tile adds (short rows add less): memory is idle while these rows
 // are walked again.
 constexpr double kPerRow = 0.1;
+// The same with vectors of less than a line, whose walks take longer.
+constexpr double kPerNarrowRow = 0.4;
+// With these, the fraction of the time of streaming that rows add which share a loop: they store parts of lines in turns.
+constexpr double kInTurns = 0.15;
 
 // Approximate number of operations on a vector of elements.
 int operations_of(const Node& n) {
@@ -81,6 +85,9 @@ double of_row_values(const Kernel& kernel, const Costs& costs) {
 
 // The fraction of reads that miss a cache if `bytes` bytes are read before a line is read again.
 double missing(double bytes, double cache) { return std::clamp(2 * bytes / std::max(cache, 1.0) - 1.5, 0.0, 1.0); }
+
+// Whether a walk needs several vectors for a line.
+bool has_narrow_vectors(const Machine& machine) { return vector_bits(machine) < 8 * tuning::kLine; }
 
 // Whether a working set does not fit a cache. Calls walk over all of their memory in the same order, so a cache that is too
 // small has evicted each line before its next use.
@@ -193,7 +200,8 @@ void CostModel::count_traffic(const Schedule& s, Row& row) const {
     (arg.output ? is_streamed ? row.streamed : row.written : row.read) += bytes / kLineBytes;
     if (!is_streamed) continue;
     held -= bytes * rows_;
-    row.transfer += bytes / kLineBytes * stores_of_parts(kernel_, arg, s, machine_) * costs.write.back();
+    row.sent += bytes / kLineBytes * stores_of_parts(kernel_, arg, s, machine_) * costs.write.back();
+    if (has_narrow_vectors(machine_) && s.rows_together > 1) row.sent += kInTurns * bytes / kLineBytes * costs.stream;
   }
   const std::array<double, 2> own{first_ * threads_, second_ * threads_};
   row.level = static_cast<size_t>(std::count_if(own.begin(), own.end(), [&](double c) { return overflows(held, c); }));
@@ -204,7 +212,8 @@ void CostModel::count_traffic(const Schedule& s, Row& row) const {
   const auto of_line = [&](const std::array<double, 4>& of_level) {
     return of_level[row.level] + row.from_memory * (of_level[3] - of_level[row.level]);
   };
-  row.transfer += row.read * of_line(costs.read) + row.written * of_line(costs.write) + row.streamed * costs.stream;
+  row.received = row.read * of_line(costs.read);
+  row.sent += row.written * of_line(costs.write) + row.streamed * costs.stream;
 }
 
 CostModel::Row CostModel::row_of(const Schedule& s) const {
@@ -262,7 +271,8 @@ void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const R
   const double within_row = static_cast<double>(s.ahead_in_row) * kNeededAhead / std::max(kNeededAhead, row.rows * bytes);
   const double ahead = std::max(tiles_ahead * row.rows * bytes, within ? within_row : 0);
   const bool first_prefetches = row.prefetches && s.prefetches_late;  // as much as the last walk
-  const double of_tile = first_prefetches ? 0 : kPerRow * (row.rows - 1) * std::min(1.0, bytes / kNeededAhead);
+  const double per_row = has_narrow_vectors(machine_) ? kPerNarrowRow : kPerRow;
+  const double of_tile = first_prefetches ? 0 : per_row * (row.rows - 1) * std::min(1.0, bytes / kNeededAhead);
   const bool in_first = within || (row.prefetches && s.prefetches_to_first && row.first_holds_next);
   const double waiting = std::max(row.tile_bytes + tiles_ahead * row.rows * row.bytes, 2 * first_);
   // The hardware prefetcher loads one stream into the first level. Late prefetches of the kernel are there too.
@@ -271,7 +281,7 @@ void CostModel::read_first(const Walk& walk, int arg, const Schedule& s, const R
   work.access +=
       lines * (in_first ? machine_.costs.read[0] : near * machine_.costs.read[0] + (1 - near) * read_again(waiting, row));
   const double late = std::max(0.0, 1 - ahead / kNeededAhead) + of_tile + (rows_together(walk, s) > 1 ? 0.5 : 0);
-  const double of_next = within || walks_.size() < 2 || has_functions() ? 0 : kWaitForNext;
+  const double of_next = within || walks_.size() < 2 || has_functions() || has_narrow_vectors(machine_) ? 0 : kWaitForNext;
   work.exposed += row.from_memory * lines * machine_.costs.miss_latency * (late + of_next + waiting_stores(s, row, within));
 }
 
@@ -378,10 +388,24 @@ double CostModel::ends_of_row(const Schedule& s) const {
 // The values of rows of one element are values per row, which a loop over rows computes.
 double CostModel::walk_count() const { return static_cast<double>(std::max<size_t>(walks_.size(), 1)); }
 
+// The fraction of a row's lines that are in memory and that nothing asks for before the row's first walk. Memory then sends
+// nothing while the row is walked again. A walk in whole lines is so short that this does not show.
+double CostModel::asked_in_turn(const Schedule& s, const Row& row) const {
+  if (walks_.size() < 2 || row.read == 0 || !has_narrow_vectors(machine_)) return 0;
+  double lines = 0;
+  for (size_t a = 0; a < kernel_.args.size(); ++a) {
+    const Arg& arg = kernel_.args[a];
+    const bool is_ahead = row.prefetches && !contains(s.prefetched_within_row, static_cast<int>(a));
+    if (is_own(arg) && !arg.output && !is_ahead)
+      lines += static_cast<double>(bytes_of(arg.dtype, kernel_.row_size())) / kLineBytes;
+  }
+  return row.from_memory * std::min(lines / row.read, 1.0);
+}
+
 double CostModel::along_row(const Schedule& s) const {
   const Row row = row_of(s);
-  Walking walking;
-  for (size_t place = 0; place < walks_.size(); ++place) add_walk(place, s, row, walking);
+  Walking first, later;
+  for (size_t place = 0; place < walks_.size(); ++place) add_walk(place, s, row, place == 0 ? first : later);
   // Rows that a core's caches have are fast enough without prefetches. So are those in the last level, unless the first level
   // holds what is prefetched until its use.
   const bool rows_in_time = row.prefetches && (row.from_memory > 0 || (!row.is_in_own_caches && row.first_holds_next));
@@ -390,8 +414,17 @@ double CostModel::along_row(const Schedule& s) const {
   const bool loops = !is_one_chunk() || batches_rows(kernel_);
   const double of_walks = walk_count() * machine_.costs.walk * (loops ? 1 : kWithoutLoop);
   const double between = ends_of_row(s) + of_walks + of_row_values_ / (batches_rows(kernel_) ? s.rows_per_tile : 1);
-  return std::max(walking.time + between + seen * row.transfer, row.transfer + seen * (walking.busy + between)) +
-         walking.exposed;
+  const auto beside = [&](const Walking& walking, double transfer) {
+    return std::max(walking.time + seen * transfer, transfer + seen * walking.busy);
+  };
+  for (Walking* const walking : {&first, &later}) {
+    walking->time += between / 2;
+    walking->busy += between / 2;
+  }
+  const Walking all = {first.time + later.time, first.busy + later.busy, first.exposed + later.exposed};
+  const double in_turn = asked_in_turn(s, row);
+  return (1 - in_turn) * beside(all, row.received + row.sent) +
+         in_turn * (beside(first, row.received) + beside(later, row.sent)) + all.exposed;
 }
 
 double CostModel::nanoseconds_of_row(const Schedule& s) const { return s.transposed ? across_row(s) : along_row(s); }

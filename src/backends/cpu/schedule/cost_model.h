@@ -54,13 +54,14 @@ class CostModel {
   bool is_one_chunk() const { return size_ <= numerics::kVirtualLanes; }
   double ends_of_row(const Schedule& schedule) const;
   double walk_count() const;
+  double asked_in_turn(const Schedule& schedule, const Row& row) const;
   double along_row(const Schedule& schedule) const;
   double falsely_shared_lines() const;
   double virtual_lanes(const Schedule& schedule, bool transposes) const;
   double across_row(const Schedule& schedule) const;
 
   const kernel::Kernel& kernel_;
-  const Machine& machine_;
+  Machine machine_;
   Footprint bytes_;
   std::vector<Walk> walks_;
   bool reduces_whole_;

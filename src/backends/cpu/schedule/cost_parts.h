@@ -29,8 +29,7 @@ inline double of_gathered_vector(const Costs& costs, double lanes) { return cost
 // The properties of a row under a schedule.
 struct CostModel::Row {
   double read = 0, written = 0, streamed = 0;  // lines that are not shared with other rows
-  // nanoseconds to move these between the caches and the level of the tensors
-  double transfer = 0;
+  double received = 0, sent = 0;  // nanoseconds to move these from the level of the tensors to the caches, and back
   size_t level = 0;               // the level of the tensors: 0 is the first cache, 2 the last one or memory
   double from_memory = 0;         // the fraction of their lines that is in memory
   bool is_in_own_caches = false;  // they fit the first two levels of all threads together

@@ -65,17 +65,6 @@ std::vector<int> streamed_across_rows(const Kernel& kernel, int lanes) {
   return args;
 }
 
-// Whether two of the rows of a loop, which are `rows`, begin at the same offset of a page.
-bool begin_alike(const Kernel& kernel, const Arg& arg, int rows) {
-  constexpr int64_t kPage = 4096;
-  if (rows < 2 || kernel.outer_rank == 0) return false;
-  const int64_t bytes = bytes_of(arg.dtype, arg.strides[static_cast<size_t>(kernel.outer_rank) - 1]);
-  for (int apart = 1; apart < rows; ++apart) {
-    if (apart * bytes % kPage == 0) return true;
-  }
-  return false;
-}
-
 // The type of which one vector fills a line.
 DataType type_of_lanes(const Kernel& kernel) { return kernel.computes_in_f64() ? DataType::f64 : DataType::f32; }
 
@@ -115,17 +104,27 @@ bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule, const Mach
          });
 }
 
+bool begin_alike(const Kernel& kernel, const Arg& arg, int rows) {
+  constexpr int64_t kPage = 4096;
+  if (rows < 2 || kernel.outer_rank == 0) return false;
+  const int64_t bytes = bytes_of(arg.dtype, arg.strides[static_cast<size_t>(kernel.outer_rank) - 1]);
+  for (int apart = 1; apart < rows && bytes != 0; ++apart) {
+    if (apart * bytes % kPage == 0) return true;
+  }
+  return false;
+}
+
 bool rounds_in_pairs(DataType dtype, int lanes, const Instructions& instructions) {
-  const bool is_small = (dtype == DataType::bf16 && instructions.computes_in_bf16) || dtype == DataType::f16;
-  return instructions->rounds_pairs && is_small && bytes_of(dtype, 2 * lanes) == kLine;
+  const bool is_small = dtype == DataType::bf16 || dtype == DataType::f16;
+  return instructions->rounds_pairs && is_small && 8 * bytes_of(dtype, 2 * lanes) == vector_bits(instructions);
 }
 
 int stores_of_parts(const Kernel& kernel, const Arg& arg, const Schedule& schedule, const Machine& machine) {
   if (schedule.transposed || !begin_alike(kernel, arg, schedule.rows_together)) return 0;
   if (machine.instructions->packs_bytes && is_byte_integer(arg.dtype)) return 0;
   const int lanes = lane_count(kernel, schedule.vector_bits);
-  if (rounds_in_pairs(arg.dtype, lanes, machine.instructions)) return 0;
-  const int64_t stores = kLine / bytes_of(arg.dtype, lanes);
+  const int of_store = rounds_in_pairs(arg.dtype, lanes, machine.instructions) ? 2 * lanes : lanes;
+  const int64_t stores = kLine / bytes_of(arg.dtype, of_store);
   return stores > 1 ? static_cast<int>(stores) : 0;
 }
 

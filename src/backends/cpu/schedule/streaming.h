@@ -19,8 +19,11 @@ bool begins_within_lines(const kernel::Kernel& kernel, const Schedule& schedule)
 // line has two vectors. For column sums, processing rows together is worth more.
 bool leaves_as_stream(const kernel::Kernel& kernel, const Schedule& schedule, const Machine& machine);
 
-// Whether two vectors of `lanes` values are rounded together to one vector of 16-bit elements, which is a whole line.
+// Whether two vectors of `lanes` values are rounded together to one vector of 16-bit elements.
 bool rounds_in_pairs(DataType dtype, int lanes, const Instructions& instructions);
+
+// Whether two of `rows` rows that follow each other begin at the same offset of a page.
+bool begin_alike(const kernel::Kernel& kernel, const kernel::Arg& arg, int rows);
 
 // The number of stores that send incomplete lines of the streamed arg to memory, for each of its lines; 0: it is written whole.
 // A core completes a line only if it does not store to the same offset of another page in between. The rows of a loop do,

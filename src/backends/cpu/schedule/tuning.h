@@ -51,6 +51,9 @@ inline constexpr int kRegistersOfFunction = 5;
 // Vectors whose functions have their operations interleaved, with few registers. Cores with many also reorder far enough.
 //   LAMINA_MAX_ISA=avx2 schedules gelu:f32:200x768 softmax:f32:40x16384
 inline constexpr size_t kFunctionsSideBySide = 2;
+// Lines of a streamed arg that are stored one after another before those of another, if a vector is less than a line.
+//   LAMINA_MAX_ISA=avx2 schedules sum:bf16:32768x1024 sum:f32:16384x1024
+inline constexpr int64_t kLinesOfStream = 2;
 // Positions per iteration across rows, for each vector of rows.
 //   lamina replay --bench of a channels-last GroupNorm with 64 channels and 128 x 128 positions
 inline constexpr int kPositionsPerIteration = 4;

@@ -128,9 +128,9 @@ struct Loops {
   std::string text;
 };
 
-Loops loops_of(const Kernel& unarranged, const cpu::Machine& machine) {
+Loops loops_of(const Kernel& unarranged, const cpu::Machine& machine, bool may_stream = false) {
   const Kernel kernel = cpu::with_rows_arranged(unarranged, machine);
-  const cpu::Schedule schedule = cpu::choose_schedule(kernel, machine, false);
+  const cpu::Schedule schedule = cpu::choose_schedule(kernel, machine, may_stream);
   cpu::ObjectCodeMaker maker(false);
   const auto object = maker.make(cpu::source_of(kernel, schedule), machine, "walks");
   const bool is_x86 = machine.instructions.architecture == &cpu::targets::x86_64;
@@ -164,6 +164,37 @@ TEST_P(InnerLoops, OfLayerNormWorkOnVectorsAlone) {
     EXPECT_GE(loops.count, 2u);
     EXPECT_EQ(loops.of_one_element, 0u);
     EXPECT_GE(2 * loops.of_vectors, loops.instructions);
+  }
+}
+
+// The numbers of non-temporal stores that follow each other with the same base register.
+std::vector<int> runs_of_streams(const std::string& text) {
+  std::vector<int> runs;
+  std::string last;
+  for (size_t at = text.find("vmovnt"); at != std::string::npos; at = text.find("vmovnt", at + 1)) {
+    const size_t begin = text.find('(', at);
+    const std::string base = text.substr(begin, text.find_first_of(",)", begin) - begin);
+    if (base != last) runs.push_back(0);
+    ++runs.back();
+    last = base;
+  }
+  return runs;
+}
+
+// A norm whose input, a sum, is an output too: both are streamed, each two lines at a time, in vectors of half a line.
+TEST(InnerLoopsOfTwoStreams, StoreWholeLinesOfEachInSuccession) {
+  if (!cpu::targets::x86_64.hooks->initialize()) GTEST_SKIP() << "no code is made for x86-64 here";
+  for (const DataType dtype : {DataType::f32, DataType::bf16, DataType::f16}) {
+    Rows k("sum_and_norm", {32768, 1024, dtype});
+    const kernel::Value sum = k.src("a") + k.src("b");
+    const auto moments = k.builder().moments(sum);
+    k.out(k.builder().center(sum, moments, 1.0 / sqrt(moments.variance + 1e-5)), "dst");
+    k.out(sum, "sum");
+    const Loops loops = loops_of(k.finish(), desktop().machine, true);
+    SCOPED_TRACE(join(name_of(dtype), "\n", loops.text));
+    const std::vector<int> runs = runs_of_streams(loops.text);
+    EXPECT_GE(runs.size(), 2u);
+    for (const int stores : runs) EXPECT_EQ(stores, 4);
   }
 }
 

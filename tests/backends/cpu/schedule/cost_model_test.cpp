@@ -169,7 +169,7 @@ TEST(CostModel, RowsOfALoopDoNotStreamPartsOfLinesInTurns) {
     return parts(kernel, schedule, machine);
   };
   const Machine narrow = desktop().machine;
-  EXPECT_EQ(parts_of_two(backward({8192, 4096, bf16}), narrow), 4);
+  EXPECT_EQ(parts_of_two(backward({8192, 4096, bf16}), narrow), 2) << "two vectors are stored as one";
   EXPECT_EQ(parts_of_two(backward({8192, 4096}), narrow), 2);
   EXPECT_EQ(parts_of_two(backward({8192, 4128, bf16}), narrow), 0) << "rows begin at different offsets";
   EXPECT_EQ(parts_of_two(backward({8192, 4096}), epyc().machine), 0) << "a vector is a line";
@@ -182,6 +182,24 @@ TEST(CostModel, RowsOfALoopDoNotStreamPartsOfLinesInTurns) {
         for (const Schedule& schedule : {whole, split})
           EXPECT_EQ(parts(kernel, schedule, described.machine), 0) << described.name << ": " << cpu::describe(schedule);
       }
+    }
+  }
+}
+
+// Vectors of less than a line walk for long enough that memory would be idle, if it were not asked for the next rows then.
+TEST(CostModel, NarrowVectorsAskForTheNextRows) {
+  Machine narrow = desktop().machine;
+  narrow.caches.last = int64_t{32} << 20;
+  for (const DataType dtype : {DataType::f32, bf16}) {
+    for (const int64_t size : {1024, 2048, 4096}) {
+      const Kernel kernel = backward({int64_t{1} << 15, size, dtype});
+      Schedule ahead = choice(kernel, narrow);
+      ahead.prefetches_rows = true;
+      ahead.prefetched_within_row.clear();
+      Schedule within = ahead;
+      within.prefetches_rows = within.prefetches_late = false;
+      within.prefetched_within_row = {0};
+      EXPECT_LT(time(kernel, ahead, narrow), time(kernel, within, narrow)) << cpu::describe(ahead);
     }
   }
 }
