@@ -19,6 +19,8 @@ using kernel::parts;
 
 using tuning::kLine;
 
+bool has_whole_lines(const ProductSchedule& s) { return s.vector_bits >= 8 * kLine; }
+
 int64_t bytes_of_sum(const Contraction& c) { return c.sum_type() == kernel::Type::f64 ? 8 : 4; }
 
 // Of at most this many blocks, in whole units except for the last one.
@@ -98,14 +100,29 @@ int64_t entries_of_panel(const Contraction& c, const Machine& machine, const Pro
   return std::max<int64_t>(bytes / (panel_columns(c, s) * bytes_of_sum(c)), 1);
 }
 
+// Whether several tiles of rows read weights in place, each along the rows of the weights before the next one (decision 0074).
+bool tiles_read_rows(const Contraction& c, const ProductSchedule& s) {
+  return c.matrices.m > s.rows && !s.copies_panels && !s.panels_first;
+}
+
+// Whether rows of weights are adjacent in memory, so that short ones are few pages.
+bool are_adjacent(const Contraction& c) { return c.matrices.weights.row_stride == c.matrices.n; }
+bool has_short_rows(const Contraction& c, const ProductSchedule& s) {
+  return are_adjacent(c) && bytes_of(c.matrices.weights.dtype, c.matrices.n) <= product_tuning::kShortRow &&
+         !has_whole_lines(s);
+}
+
 // Of k, for weights that are read in place: one stream a row. Rows that are adjacent in memory are one stream, of which a half
-// of the first-level cache is read before the next columns follow.
+// of the first-level cache is read before the next columns follow, or more where rows are short.
 int64_t entries_of_streams(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
-  const kernel::MatrixStack& weights = c.matrices.weights;
-  const bool reads_lines = s.prefetches && s.vector_bits == 8 * kLine;
-  const int64_t streams = reads_lines ? product_tuning::kStreamsOfLines : product_tuning::kStreams;
-  if (weights.row_stride != c.matrices.n) return streams;
-  return std::max(machine.caches.first / 2 / bytes_of(weights.dtype, c.matrices.n), streams);
+  const bool reads_lines = s.prefetches && has_whole_lines(s);
+  const int64_t streams = reads_lines             ? product_tuning::kStreamsOfLines
+                          : tiles_read_rows(c, s) ? product_tuning::kStreamsOfTiles
+                                                  : product_tuning::kStreams;
+  if (!are_adjacent(c)) return streams;
+  const int64_t block =
+      has_short_rows(c, s) ? machine.caches.second / product_tuning::kShareOfSecondCache : machine.caches.first / 2;
+  return std::max(block / bytes_of(c.matrices.weights.dtype, c.matrices.n), streams);
 }
 
 // Sums that are added to dst cannot be carried over through it.
@@ -180,24 +197,30 @@ int widest_tile(const Contraction& c, const Machine& machine, const ProductSched
 }
 
 // The weights are read once, in the order in which they are in memory, as far as prefetchers follow.
-void choose_streaming(const Contraction& c, const Machine& machine, int threads, ProductSchedule& s) {
+void choose_streaming(const Contraction& c, const Machine& machine, const ProductUse& use, ProductSchedule& s) {
   s.vectors = static_cast<int>(std::min<int64_t>(product_tuning::kLeastVectors, vectors_of_dst(c, s.vector_bits)));
   s.rows = static_cast<int>(even_block(c.matrices.m, most_rows(machine, product_tuning::kLeastVectors), 1));
   s.row_block = c.matrices.m;
   s.copies_panels = is_along_k(c) || !may_read_in_place(c, machine, s);
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
-  s.panels_first = s.copies_panels || c.matrices.m > s.rows;                // else a block of k is read along its rows
-  s.prefetches = s.panels_first || s.vectors < vectors_of(machine).back();  // wide panels are read as fast as whole rows
+  const bool is_one_tile = c.matrices.m <= s.rows;
+  // Else a block of k is read along its rows, by wide panels as fast as whole rows.
+  s.panels_first = s.copies_panels || (!is_one_tile && (has_whole_lines(s) || use.makes_rows || c.adds));
+  s.prefetches = s.copies_panels || (!has_short_rows(c, s) && (!is_one_tile || s.vectors < vectors_of(machine).back()));
   const int64_t columns = panel_columns(c, s);
-  s.column_block = s.copies_panels ? columns : block_of(c.matrices.n, threads, columns);
+  s.column_block = s.copies_panels ? columns : block_of(c.matrices.n, use.threads, columns);
   const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : entries_of_streams(c, machine, s);
   s.k_block = c.adds ? c.elements_of_k() : even_block(c.elements_of_k(), most, 1);
 }
 
 // Weights that are read in place with short blocks of k: whether loading and storing the sums of all rows for each block takes
-// longer than a copy of the weights, which loads and stores each of the block's rows.
-bool carries_cost_more(const Contraction& c, const ProductSchedule& s) {
-  return !s.copies_panels && s.k_block < c.elements_of_k() && c.matrices.m >= s.k_block;
+// longer than a copy of the weights, which loads and stores each of the block's rows. A copy reads memory panel by panel, which
+// is slow: weights larger than a part of the last-level cache, which is larger for more rows, are read along their rows.
+bool carries_cost_more(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+  if (s.copies_panels || s.k_block >= c.elements_of_k()) return false;
+  if (!tiles_read_rows(c, s)) return c.matrices.m >= s.k_block;
+  const int64_t bytes = bytes_of(c.matrices.weights.dtype, c.matrices.k * c.matrices.n);
+  return machine.caches.last == 0 || bytes * product_tuning::kRowsInLastCache < c.matrices.m * machine.caches.last;
 }
 
 // One tile of rows whose weights are transposed in registers, where they are contiguous along k.
@@ -334,7 +357,7 @@ void choose_made_rows(const Contraction& c, const Machine& machine, const Produc
 // Of one tile of rows, which reads packed weights once: whether it reads several streams of addresses. A prefetcher starts
 // again at each page of a stream. Vectors that are whole lines are read as fast from one stream (decision 0073).
 bool reads_streams(const ProductUse& use, const ProductSchedule& s) {
-  return use.packs_ahead && !use.makes_rows && s.vectors > 1 && s.vector_bits < 8 * kLine;
+  return use.packs_ahead && !use.makes_rows && s.vectors > 1 && !has_whole_lines(s);
 }
 
 // While a panel of packed weights is used, the next one is read into the second-level cache, which has space for both. A tile
@@ -396,9 +419,9 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
   if (!use.packs_ahead && !use.makes_rows && choose_transposing(c, machine, use.threads, s)) return s;
   if (!use.packs_ahead && c.matrices.m <= product_tuning::kFewRows) {
     ProductSchedule streams = s;
-    choose_streaming(c, machine, use.threads, streams);
+    choose_streaming(c, machine, use, streams);
     if (use.makes_rows) choose_made_rows(c, machine, use, streams);
-    if (!carries_cost_more(c, streams)) return streams;
+    if (!carries_cost_more(c, machine, streams)) return streams;
   }
   if (!use.packs_ahead && !use.makes_rows && choose_squares(c, machine, use.threads, s)) return s;
   const bool is_one_tile = c.matrices.m <= most_rows(machine, product_tuning::kLeastVectors);

@@ -12,6 +12,16 @@ namespace lamina::cpu::product_tuning {
 inline constexpr int64_t kStreams = 8;
 inline constexpr int64_t kStreamsOfLines = 64;
 
+// Likewise, if several tiles of rows read them, which carry over more sums for each block of these rows.
+inline constexpr int64_t kStreamsOfTiles = 12;
+
+// Such tiles read weights in place if these are larger than a part of the last-level cache: the rows of dst, in parts of this.
+inline constexpr int64_t kRowsInLastCache = 32;
+
+// The longest row, in bytes, for which vectors that are narrower than a line read longer blocks of k, without prefetching: a
+// page. Blocks of longer rows, each in other pages, take longer from memory.
+inline constexpr int64_t kShortRow = 4096;
+
 // Bytes of each of these rows that are prefetched ahead, at least.
 inline constexpr int64_t kBytesAlongColumns = 1024;
 

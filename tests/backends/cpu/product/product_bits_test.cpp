@@ -259,13 +259,54 @@ TEST_P(ProductBits, ByRulesGiveEachThreadAsManyUnits) {
   for (const int64_t m : {1, 4}) EXPECT_EQ(units(contraction_of(m, 4096, 4096, DataType::f32, {})), 2) << m;
 }
 
-// Each block of k loads and stores the sums of all rows; a copy loads and stores the weights.
+// Each block of k loads and stores the sums of all rows; a copy loads and stores the weights. Vectors that are narrower than a
+// line read weights that are in no cache along their rows, by one tile of rows after the other.
 TEST_P(ProductBits, ByRulesReadWeightsInPlaceWhereCopiesCostMore) {
   for (int64_t m = 1; m <= 20; ++m) {
     const ProductSchedule s = cpu::choose_product_schedule(contraction_of(m, 4096, 4096, DataType::f32, {}), machine_, {2});
-    EXPECT_TRUE(s.copies_panels || m < s.k_block) << m;
+    const bool reads_rows = !s.copies_panels && s.vector_bits < 512;
+    EXPECT_TRUE(s.copies_panels || m < s.k_block || reads_rows) << m;
+    EXPECT_TRUE(!reads_rows || !s.panels_first) << m;
     EXPECT_TRUE(m > 4 || !s.copies_panels) << m;
     EXPECT_TRUE(m <= 16 || s.copies_panels) << m;
+  }
+}
+
+TEST_P(ProductBits, ByRulesReadLargeWeightsAlongTheirRows) {
+  if (cpu::vector_bits(machine_) == 512) GTEST_SKIP() << "vectors are whole lines";
+  cpu::Machine machine = machine_;
+  const auto chosen = [&](int64_t m, int64_t k, int64_t n, int64_t last_cache) {
+    machine.caches.last = last_cache;
+    return cpu::choose_product_schedule(contraction_of(m, k, n, DataType::f32, {}), machine, {2});
+  };
+  const int64_t last = int64_t{32} << 20;
+  const ProductSchedule large = chosen(16, 4096, 4096, last);
+  EXPECT_FALSE(large.copies_panels || large.panels_first) << describe(large);
+  EXPECT_TRUE(large.rows < 16 && large.prefetches && large.k_block == 12) << describe(large);
+  EXPECT_EQ((4096 + large.column_block - 1) / large.column_block, 2) << describe(large);
+  EXPECT_TRUE(chosen(16, 768, 768, last).copies_panels) << "the cache has space for the weights";
+  EXPECT_TRUE(chosen(16, 4096, 4096, 0).copies_panels) << "the cache is not known";
+  const ProductSchedule short_rows = chosen(1, 4096, 768, last), long_rows = chosen(1, 4096, 4096, last);
+  EXPECT_FALSE(short_rows.prefetches) << describe(short_rows);
+  EXPECT_GT(short_rows.k_block, long_rows.k_block) << describe(short_rows) << ", " << describe(long_rows);
+}
+
+// All panels of some rows of weights by a tile of rows, then by the next tile.
+TEST_P(ProductBits, AreThoseOfTheChainWhereTilesReadAlongRows) {
+  cpu::Machine machine = machine_;
+  machine.caches.last = 1;  // so that any weights are larger
+  for (const DataType dtype : {DataType::f32, DataType::bf16}) {
+    for (const int64_t m : {7, 16}) {
+      for (const int64_t n : {7, 131, 260}) {
+        Contraction c = contraction_of(m, 45, n, dtype, {.gap = 1});
+        const Data data(c, random_);
+        const ProductSchedule schedule = cpu::choose_product_schedule(c, machine, {2});
+        const bool reads_rows = !schedule.copies_panels && !schedule.panels_first;
+        EXPECT_TRUE(reads_rows || schedule.vector_bits == 512) << describe(schedule);
+        EXPECT_TRUE(result_of(c, data, machine, schedule, 2, false) == data.expected)
+            << kernel::print(c) << ", " << describe(schedule);
+      }
+    }
   }
 }
 
