@@ -38,7 +38,7 @@ bool Body::non_temporal(int arg) const {
   return streams_ && std::find(schedule_.streamed.begin(), schedule_.streamed.end(), arg) != schedule_.streamed.end();
 }
 
-// Two vectors that are stored as one line stay together.
+// Two vectors that are stored as one stay together.
 bool Body::stores_pairs_of_vectors(const Root& root) const {
   return !e_.across_rows() && node(root.node).kind == NodeKind::store && p_.memory.stores_pairs(node(root.node).arg);
 }

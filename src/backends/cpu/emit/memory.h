@@ -43,7 +43,7 @@ class Memory : private Part {
   // past the caches.
   llvm::Value* line_of(const Store& to, const ValueList& vectors);
   void store_line(llvm::Value* pointer, llvm::Value* line, llvm::Value* mask);
-  bool stores_pairs(int arg) const;  // two vectors are stored together as one line
+  bool stores_pairs(int arg) const;  // two vectors are rounded and stored as one
   // A chunk of 64 elements in one store.
   bool stores_whole_chunks(const kernel::Node& store, const std::vector<Lanes>& chunk) const;
   void store_chunk(llvm::Value* pointer, const Store& to, const ValueList& vectors, const Lanes& first);
