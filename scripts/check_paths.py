@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that every path in a document or a comment exists in the tree, that links between documents have a target, and that
-each decision has a number of its own.
+"""Checks that every path in a document or a comment exists in the tree, that links between documents have a target, that
+each decision has a number of its own, and that no file is a symbolic link.
 
     check_paths.py           prints `FILE:LINE: NAME is not in the tree` for each that is not; exits with 1 if there is a fault
     check_paths.py --list    prints all names that were checked
@@ -33,7 +33,7 @@ def tracked():
     """The files of the tree; without git all but those of builds."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=TREE, capture_output=True, text=True, check=False)
     if listed.returncode == 0:
-        return [name for name in listed.stdout.splitlines() if (TREE / name).exists()]
+        return [name for name in listed.stdout.splitlines() if (TREE / name).exists() or (TREE / name).is_symlink()]
     names = (str(file.relative_to(TREE)) for file in TREE.rglob("*") if file.is_file())
     return [name for name in names if not name.startswith(("build/", ".deps/", ".git/", ".cache/"))]
 
@@ -126,6 +126,9 @@ def decisions_of_one_number(decisions):
 
 def main():
     files = tracked()
+    links = [name for name in files if (TREE / name).is_symlink()]
+    if links:
+        sys.exit("\n".join(f"{name}: a symbolic link, which may lead nowhere on another machine" for name in links))
     tree = Tree(files)
     faults, checked = list(decisions_of_one_number(tree.decisions)), []
 
