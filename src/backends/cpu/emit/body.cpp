@@ -17,7 +17,7 @@ Body::Body(Parts& parts, const WalkTask& task)
       task_(task),
       streams_(!schedule_.streamed.empty() && !reduce(task.roots)),
       passes_(parts.values.any_takes_chunks(task.nodes) ? 1 : passes_over_lanes(parts.e, task)),
-      together_(vectors_together()) {}
+      together_(std::max(vectors_together(), vectors_of_stores())) {}
 
 size_t Body::vectors_together() const {
   constexpr size_t kAll = kVirtualLanes;
@@ -38,11 +38,6 @@ bool Body::non_temporal(int arg) const {
   return streams_ && std::find(schedule_.streamed.begin(), schedule_.streamed.end(), arg) != schedule_.streamed.end();
 }
 
-// Two vectors that are stored as one stay together.
-bool Body::stores_pairs_of_vectors(const Root& root) const {
-  return !e_.across_rows() && node(root.node).kind == NodeKind::store && p_.memory.stores_pairs(node(root.node).arg);
-}
-
 void Body::operator()(const std::vector<Lanes>& lanes, size_t run) const {
   at_part(lanes, 0, lanes.size());
   if (e_.across_rows()) p_.prefetch.prefetch_across(*task_.rows.front(), lanes, run, task_.phase);
@@ -53,28 +48,29 @@ void Body::in_pass(const std::vector<Lanes>& lanes, size_t number) const {
   at_part(lanes, std::min(number * vectors, lanes.size()), std::min((number + 1) * vectors, lanes.size()));
 }
 
-// The stores to a line wait for those to the same part of another page, where the rows of the other streamed args may be. So
-// several lines of each follow each other. A vector that is a line needs no other store.
-size_t Body::vectors_of_streams() const {
-  if (e_.across_rows() || vector_bits(e_.target) >= 8 * tuning::kLine) return 1;
-  size_t streams = 0, vectors = 1;
+// Two vectors that are stored as one stay together. The stores to a line wait for those to the same part of another page, where
+// the rows of the other streamed args may be, so several lines of each follow each other; a vector that is a line needs no
+// other.
+size_t Body::vectors_of_stores() const {
+  if (e_.across_rows()) return 1;
+  size_t streams = 0, of_stores = 1, of_streams = 1;
   for (const Root& root : task_.roots) {
     const Node& n = node(root.node);
-    if (n.kind != NodeKind::store || !non_temporal(n.arg)) continue;
+    if (n.kind != NodeKind::store) continue;
+    if (p_.memory.stores_pairs(n.arg)) of_stores = 2;
+    if (!non_temporal(n.arg)) continue;
     ++streams;
     const int64_t bytes = bytes_of(kernel_.arg(n.arg).dtype, e_.width);
-    vectors = std::max(vectors, static_cast<size_t>(tuning::kLinesOfStream * tuning::kLine / bytes));
+    of_streams = std::max(of_streams, static_cast<size_t>(tuning::kLinesOfStream * tuning::kLine / bytes));
   }
-  return streams > 1 ? vectors : 1;
+  const bool in_parts = streams > 1 && vector_bits(e_.target) < 8 * tuning::kLine;
+  return in_parts ? std::max(of_stores, of_streams) : of_stores;
 }
 
 void Body::at_part(const std::vector<Lanes>& lanes, size_t from, size_t to) const {
-  const bool in_pairs =
-      std::any_of(task_.roots.begin(), task_.roots.end(), [&](const Root& root) { return stores_pairs_of_vectors(root); });
-  const size_t most = std::max({together_, size_t{in_pairs ? 2U : 1U}, vectors_of_streams()});
   AtChunk chunk{lanes, {}, std::vector<PerRow>(task_.roots.size(), PerRow(task_.rows.size()))};
   for (const Row* row : task_.rows) chunk.known.push_back(known_ahead(*row, lanes));
-  for (size_t first = from; first < to; first += most) at_vectors(chunk, first, std::min(most, to - first));
+  for (size_t first = from; first < to; first += together_) at_vectors(chunk, first, std::min(together_, to - first));
 }
 
 // Values that are computed for several vectors at the same time.

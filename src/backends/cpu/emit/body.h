@@ -54,8 +54,7 @@ class Body : private Part {
   void collect_block(const AtChunk& chunk, const Root& root, PerRow& waiting, size_t first, const ValueList& operands) const;
   void store(const AtChunk& chunk, const kernel::Node& n, PerRow& waiting, size_t first, const PerRow& operands) const;
   void store_vectors(const AtChunk& chunk, const Store& to, size_t first, const PerRow& operands) const;
-  size_t vectors_of_streams() const;
-  bool stores_pairs_of_vectors(const Root& root) const;
+  size_t vectors_of_stores() const;
   bool non_temporal(int arg) const;
   bool is_short_function() const;
   size_t vectors_together() const;

@@ -27,20 +27,16 @@ Value* by_integers(const FloatLanes& l, DataType type, Value* value) {
   return l.builder().CreateTrunc(code, lanes_of(value, storage_type(l.builder().getContext(), type)));
 }
 
-// Elements first, first + step, ... of a vector.
-Value* every(Builder& b, Value* vector, int first, int step, int count) {
-  std::vector<int> order;
-  for (int i = 0; i < count; ++i) order.push_back(first + i * step);
-  return b.CreateShuffleVector(vector, order);
-}
-
 // Two vectors that become one. One comparison finds a NaN in any lane of both, which is rare.
 Value* bf16_from_two(Builder& b, const FloatLanes& l, Value* value) {
-  const auto lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements());
-  auto* const halves = llvm::FixedVectorType::get(b.getInt16Ty(), static_cast<unsigned>(2 * lanes));
-  Value* const rounded = b.CreateBitCast(bf16_in_upper_half(Real{&l, value}).value, halves);
-  Value* const has_nan = b.CreateFCmpUNO(every(b, value, 0, 1, lanes / 2), every(b, value, lanes / 2, 1, lanes / 2));
-  return l.where_any(has_nan, every(b, rounded, 1, 2, lanes), [&] { return by_integers(l, DataType::bf16, value); });
+  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements();
+  Value* const words =
+      b.CreateBitCast(bf16_in_upper_half(Real{&l, value}).value, llvm::FixedVectorType::get(b.getInt16Ty(), 2 * lanes));
+  std::vector<int> upper;
+  for (int lane = 0; lane < static_cast<int>(lanes); ++lane) upper.push_back(2 * lane + 1);
+  const auto [first, second] = halves_of(b, value);
+  return l.where_any(b.CreateFCmpUNO(first, second), b.CreateShuffleVector(words, upper),
+                     [&] { return by_integers(l, DataType::bf16, value); });
 }
 
 // Uses the machine's rounding if it has one for vectors of this type.
