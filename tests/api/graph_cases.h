@@ -47,6 +47,15 @@ inline GraphCase softmax_case(int64_t rows, int64_t size) {
   return {"softmax", {op(0, op::kind::SoftMax, {src}, {dst}, "softmax").set_attr(op::attr::axis, int64_t{-1})}, {src}, {dst}};
 }
 
+// Over channels of channels-first planes.
+inline GraphCase channel_softmax_case(int64_t channels, int64_t size) {
+  const auto src = f32(0, {2, channels, size, size}), dst = f32(1, {2, channels, size, size});
+  return {"channel softmax",
+          {op(0, op::kind::SoftMax, {src}, {dst}, "softmax").set_attr(op::attr::axis, int64_t{1})},
+          {src},
+          {dst}};
+}
+
 // softmax(q k^T * scale + mask) v
 inline GraphCase attention_case(int64_t batch, int64_t heads, int64_t rows, int64_t width) {
   const dims qkv{batch, heads, rows, width}, square{batch, heads, rows, rows};

@@ -131,9 +131,10 @@ int stack() {
   const lamina::engine cpu(lamina::engine::kind::cpu, 0);
   for (const auto& each :
        {api_test::layer_norm_case(40, 512), api_test::layer_norm_backward_case(200, 64),
-        api_test::layer_norm_backward_case(5, 8192), api_test::softmax_case(1, 20'000), api_test::attention_case(1, 2, 64, 16),
-        api_test::mlp_case(64, 32, 48), api_test::two_products_case(64, 32), api_test::int8_product_case(64, 64, 48),
-        api_test::convolution_case(2, 8, 12), api_test::weight_gradient_case(2, 8, 12), api_test::pool_case(2, 16, 24)}) {
+        api_test::layer_norm_backward_case(5, 8192), api_test::softmax_case(1, 20'000), api_test::channel_softmax_case(512, 40),
+        api_test::attention_case(1, 2, 64, 16), api_test::mlp_case(64, 32, 48), api_test::two_products_case(64, 32),
+        api_test::int8_product_case(64, 64, 48), api_test::convolution_case(2, 8, 12), api_test::weight_gradient_case(2, 8, 12),
+        api_test::pool_case(2, 16, 24)}) {
     std::unique_ptr<CompiledCase> made;
     const size_t compiling = stack_taken_by([&] { made = std::make_unique<CompiledCase>(each, cpu); }, kStack);
     const size_t executing = stack_taken_by([&] { made->run(cpu); }, kStack);

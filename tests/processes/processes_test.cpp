@@ -187,7 +187,7 @@ TEST_F(Processes, StacksThatTheDocumentsAskFor) {
     EXPECT_LE(std::stoul((*found)[1]), 256u << 10) << ended.output;
     EXPECT_LE(std::stoul((*found)[2]), 64u << 10) << ended.output;
   }
-  EXPECT_EQ(kinds, 11) << ended.output;
+  EXPECT_EQ(kinds, 12) << ended.output;
 }
 
 TEST_F(Processes, TheEndWhileThreadsExecute) {

@@ -99,8 +99,14 @@ size_t KernelDispatch::partial_bytes() const {
 size_t KernelDispatch::column_bytes() const { return aligned(static_cast<size_t>(column_blocks()) * partial_bytes()); }
 
 size_t KernelDispatch::scratch_bytes() const {
-  if (!program_.splits()) return column_bytes();
-  return column_bytes() + static_cast<size_t>(std::min(rows_, kColumnBlockRows) * program_.state_bytes);
+  const auto live = static_cast<size_t>(program_.live_bytes) * static_cast<size_t>(program_.slots);
+  const int64_t states = program_.splits() ? std::min(rows_, kColumnBlockRows) * program_.state_bytes : 0;
+  return column_bytes() + std::max(live, static_cast<size_t>(states));
+}
+
+void* KernelDispatch::live_of(void* scratch, int slot) const {
+  if (program_.live_bytes == 0) return nullptr;
+  return static_cast<char*>(scratch) + column_bytes() + static_cast<size_t>(program_.live_bytes) * static_cast<size_t>(slot);
 }
 
 // In place: the lines of the output have just been read into the cache, and streaming would evict them first.
@@ -141,12 +147,12 @@ void KernelDispatch::run(std::span<void* const> pointers, void* scratch, const E
   const Executor team = is_alone ? executor.at_most(1) : executor;
   const bool suits_all = suits(pointers);
   const AccessOfCall access(suits_all ? access_choice_.get() : nullptr, suits_all ? 0 : program_.code_without_streaming());
-  if (wants_split(team.threads()))
-    run_split(access.code(), call, scratch, team);
-  else if (program_.column_sums.empty())
-    run_rows(access.code(), call, scratch, team);
+  if (wants_split(team.threads())) return run_split(access.code(), call, scratch, team);
+  const Executor with_memory = program_.live_bytes > 0 ? team.at_most(program_.slots) : team;
+  if (program_.column_sums.empty())
+    run_rows(access.code(), call, scratch, with_memory);
   else
-    run_column_blocks(access.code(), call, scratch, team);
+    run_column_blocks(access.code(), call, scratch, with_memory);
 }
 
 KernelDispatch::Parts::Parts(const KernelDispatch& kernel, std::span<void* const> pointers)
@@ -159,7 +165,7 @@ void KernelDispatch::Parts::run(int64_t columns, int64_t first_row, int64_t rows
                                 int64_t columns_of_part) const {
   if (columns_of_part == columns) return run_elements(first_row * columns, (first_row + rows) * columns);
   if (row_size_ == columns)
-    return function_(call_.data(), first_row, first_row + rows, first_column, first_column + columns_of_part, nullptr);
+    return function_(call_.data(), first_row, first_row + rows, first_column, first_column + columns_of_part, nullptr, nullptr);
   for (int64_t row = first_row; row < first_row + rows; ++row) {
     const int64_t begin = row * columns + first_column;
     run_elements(begin, begin + columns_of_part);
@@ -168,10 +174,10 @@ void KernelDispatch::Parts::run(int64_t columns, int64_t first_row, int64_t rows
 
 void KernelDispatch::Parts::run_elements(int64_t begin, int64_t end) const {
   if (begin % row_size_ == 0 && end % row_size_ == 0)
-    return function_(call_.data(), begin / row_size_, end / row_size_, 0, row_size_, nullptr);
+    return function_(call_.data(), begin / row_size_, end / row_size_, 0, row_size_, nullptr, nullptr);
   for (int64_t row = begin / row_size_; row * row_size_ < end; ++row) {
     const int64_t at = row * row_size_;
-    function_(call_.data(), row, row + 1, std::max<int64_t>(begin - at, 0), std::min(end - at, row_size_), nullptr);
+    function_(call_.data(), row, row + 1, std::max<int64_t>(begin - at, 0), std::min(end - at, row_size_), nullptr, nullptr);
   }
 }
 
@@ -242,11 +248,11 @@ void KernelDispatch::run_split_stage(const SplitWork& work, Portion portion, con
     const bool walks = step % 2 == 0, of_my_rows = !walks || is_pair;
     SplitCall split{step, block_of(group.block).first, group.rows, block_sums, of_my_rows ? my_states : work.states};
     if (!of_my_rows && begin < end)
-      work.function(work.call, group.first, group.first + group.rows, begin, end, &split);
+      work.function(work.call, group.first, group.first + group.rows, begin, end, &split, nullptr);
     else if (of_my_rows && walks)
-      work.function(work.call, group.first + my_begin, group.first + my_end, 0, row_size_, &split);
+      work.function(work.call, group.first + my_begin, group.first + my_end, 0, row_size_, &split, nullptr);
     else if (of_my_rows)
-      work.function(work.call, group.first + my_begin, group.first + my_end, begin, end, &split);
+      work.function(work.call, group.first + my_begin, group.first + my_end, begin, end, &split, nullptr);
     if (work.non_temporal && walks) host::drain_stores();
   }
 }
@@ -263,10 +269,11 @@ void KernelDispatch::run_rows(size_t code, const int64_t* call, void* scratch, c
       1, Scheduling::static_ranges, [&](int64_t) { return chunks; },
       [&](const Piece& piece) {
         const int64_t begin = piece.begin * chunk, end = std::min(piece.end * chunk, extent);
+        void* const live = live_of(scratch, piece.slot);
         if (along_rows)
-          function(call, 0, rows_, begin, end, scratch);
+          function(call, 0, rows_, begin, end, nullptr, live);
         else
-          function(call, begin, end, 0, row_size_, scratch);
+          function(call, begin, end, 0, row_size_, nullptr, live);
         if (program_.streams[code]) host::drain_stores();
       });
 }
@@ -274,10 +281,10 @@ void KernelDispatch::run_rows(size_t code, const int64_t* call, void* scratch, c
 // Each block of a fixed number of rows fills separate partial sums. Then runs of columns are combined over the blocks.
 void KernelDispatch::run_column_blocks(size_t code, const int64_t* call, void* scratch, const Executor& executor) const {
   const KernelFunction function = code_->variant(code, false).function;
-  const auto fill = [&](int64_t b) {
+  const auto fill = [&](int64_t b, int slot) {
     char* const partials = static_cast<char*>(scratch) + static_cast<size_t>(b) * partial_bytes();
     const Block rows = block_of(b);
-    function(call, rows.first, rows.end, 0, row_size_, partials);
+    function(call, rows.first, rows.end, 0, row_size_, partials, live_of(scratch, slot));
   };
   const int64_t blocks = column_blocks(), blocks_of_chunk = chunk_of(blocks, program_.moved_bytes, executor.threads());
   const int64_t columns = columns_of_chunk(executor.threads());
@@ -289,7 +296,7 @@ void KernelDispatch::run_column_blocks(size_t code, const int64_t* call, void* s
             if (piece.stage == 1)
               return combine_partials(scratch, call, piece.begin * columns, std::min(piece.end * columns, row_size_));
             const int64_t end = std::min(piece.end * blocks_of_chunk, blocks);
-            for (int64_t b = piece.begin * blocks_of_chunk; b < end; ++b) fill(b);
+            for (int64_t b = piece.begin * blocks_of_chunk; b < end; ++b) fill(b, piece.slot);
             if (program_.streams[code]) host::drain_stores();
           });
 }

@@ -46,7 +46,8 @@ class KernelDispatch {
   class Parts;
 
   bool wants_split(int threads) const;  // divides rows among them
-  size_t scratch_bytes() const;         // partial column sums, and the rows' states if a row may be split
+  // Partial column sums, and the threads' live values or, if a row may be split, the rows' states.
+  size_t scratch_bytes() const;
   const KernelProgram& program() const { return program_; }
   const KernelCode& code() const { return *code_; }
 
@@ -79,6 +80,7 @@ class KernelDispatch {
   int64_t column_blocks() const { return entries_ * blocks_of_entry_; }
   size_t partial_bytes() const;  // of one block of rows
   size_t column_bytes() const;
+  void* live_of(void* scratch, int slot) const;  // the live values of a thread
 
   KernelProgram program_;
   std::unique_ptr<const KernelCode> code_;

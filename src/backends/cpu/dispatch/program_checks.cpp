@@ -103,6 +103,7 @@ void check(const KernelProgram& program) {
   require(codes <= kMostCodes && program.code_without_streaming() < codes, "codes of a kernel");
   require(program.timed_codes > 0 && program.timed_codes <= codes, "codes that are timed");
   require(program.moved_bytes >= 0 && program.sharing.rows >= 0 && program.sharing.row_size >= 0, "sizes of a kernel");
+  require(program.live_bytes >= 0 && program.slots > 0, "memory of live values");
 }
 
 void check(const TileProgram& program, size_t args, size_t constants) {

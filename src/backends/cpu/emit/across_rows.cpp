@@ -16,7 +16,7 @@ namespace {
 
 class Groups : private Part {
  public:
-  explicit Groups(Emission& emission) : Part(emission), p_(emission, 1), row_phases_(p_), tiles_(p_, row_phases_) {}
+  explicit Groups(Emission& emission) : Part(emission), p_(emission), row_phases_(p_), tiles_(p_, row_phases_) {}
   void emit();
 
  private:

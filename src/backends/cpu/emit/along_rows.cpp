@@ -10,7 +10,7 @@ namespace lamina::cpu {
 
 void emit_along_rows(Emission& e) {
   const int rows = e.schedule.rows_per_tile;
-  Parts parts(e, rows);
+  Parts parts(e);
   RowPhases row_phases(parts);
   Tiles tiles(parts, row_phases);
   std::optional<Batches> batches;

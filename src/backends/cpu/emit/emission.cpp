@@ -18,9 +18,12 @@ llvm::Function* make_function(llvm::Module& module, const std::string& symbol, c
   llvm::LLVMContext& context = module.getContext();
   auto* const pointer = llvm::PointerType::getUnqual(context);
   auto* const word = llvm::Type::getInt64Ty(context);
-  auto* const type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, word, word, word, word, pointer}, false);
+  auto* const type =
+      llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, word, word, word, word, pointer, pointer}, false);
   auto* const function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
   function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->getArg(6)->addAttr(llvm::Attribute::NoAlias);
+  function->getArg(6)->addAttr(llvm::Attribute::getWithAlignment(context, llvm::Align(kLiveAlignment)));
   target.architecture->hooks->mark(*function, target, vector_bits);
   return function;
 }
@@ -41,6 +44,7 @@ Emission::Emission(llvm::Module& module, const std::string& symbol, const kernel
     : kernel(kernel_in),
       schedule(schedule_in),
       plan(kernel, loop_policy(kernel, schedule)),
+      live(live_values(plan, schedule)),
       target(target_in),
       context(module.getContext()),
       wide(kernel.computes_in_f64()),
@@ -53,7 +57,13 @@ Emission::Emission(llvm::Module& module, const std::string& symbol, const kernel
       row_end(function->getArg(2)),
       inner_begin(function->getArg(3)),
       inner_end(function->getArg(4)),
-      column_sums(function->getArg(5)) {}
+      column_sums(function->getArg(5)),
+      live_memory(function->getArg(6)) {
+  if (live.bytes == 0 || !live.is_on_stack) return;
+  llvm::AllocaInst* const on_stack = alloca_at_entry(llvm::ArrayType::get(b.getInt8Ty(), static_cast<uint64_t>(live.bytes)));
+  on_stack->setAlignment(llvm::Align(kLiveAlignment));
+  live_memory = on_stack;
+}
 
 LaneStep Emission::lane_step(int arg, int64_t stride) const {
   if (across_rows()) return schedule.lane_steps[static_cast<size_t>(arg)];

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/llvm/headers.h"
+#include "backends/cpu/schedule/live_values.h"
 #include "backends/cpu/schedule/loop_policy.h"
 #include "backends/cpu/schedule/schedule.h"
 #include "kernels/kernel_ir.h"
@@ -27,6 +28,7 @@ class Emission {
   const kernel::Kernel& kernel;
   const Schedule& schedule;
   const kernel::LoopPlan plan;
+  const LiveValues live;
   const Instructions target;
   llvm::LLVMContext& context;
   const bool wide;  // f64 kernel
@@ -38,6 +40,7 @@ class Emission {
   // The call's arguments, as emit_kernel.h describes them. The split schedule gets its column sums from a SplitCall.
   llvm::Value *const call, *const row_begin, *const row_end, *const inner_begin, *const inner_end;
   llvm::Value* column_sums;
+  llvm::Value* live_memory;
   llvm::Value* rows_ahead = nullptr;  // under the split schedule: the distance to the rows that come next
   llvm::Value* call_word(size_t i) { return call_word(i, b.getInt64Ty()); }
   llvm::Value* call_word(size_t i, llvm::Type* type);

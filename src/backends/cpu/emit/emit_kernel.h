@@ -1,8 +1,9 @@
 // Kernel IR to LLVM IR.
 //
 // A kernel becomes one function `void NAME(const int64_t* call, int64_t row_begin, int64_t row_end, int64_t inner_begin,
-// int64_t inner_end, void* partials)` that runs rows [row_begin, row_end). Only kernels without reductions read the inner
-// range. `call` contains 64-bit words: a pointer per arg, the outer extents, then per arg its outer strides in bytes.
+// int64_t inner_end, void* partials, void* live)` that runs rows [row_begin, row_end). Only kernels without reductions read the
+// inner range. `call` contains 64-bit words: a pointer per arg, the outer extents, then per arg its outer strides in bytes.
+// `live` is the thread's memory of live values, unless they are on its stack (schedule/live_values.h).
 //
 // kernels/numerics.h defines the order of sums. The vector width is the machine's and changes no bit of a result.
 //
@@ -19,7 +20,7 @@
 //   frame           the form of a row value: one value of a row, or one lane per row of a group or batch
 //   phase, root     a walk over the row, and its results: a reduction, a store of elements, a column sum
 //   walk, run       an iteration over a row, and over some elements of it; both call a body for each chunk
-//   live            a node whose values along the row are stored in a buffer between phases
+//   live            a node whose values along the row are stored in the thread's memory between phases
 //   e_, b_          in every part, the emission and the builder of its IR
 //
 // From the function to the instruction; each layer uses those below it:

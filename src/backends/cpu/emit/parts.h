@@ -13,12 +13,11 @@
 namespace lamina::cpu {
 
 struct Parts {
-  // `tile`: number of rows whose live values exist at the same time.
-  Parts(Emission& emission, int tile)
+  explicit Parts(Emission& emission)
       : e(emission),
         memory(e),
         values(e, memory),
-        rows(e, tile),
+        rows(e),
         transpose(e, memory),
         reductions(e, memory, transpose, values),
         columns(e, transpose),

@@ -7,17 +7,6 @@ namespace lamina::cpu {
 using kernel::NodeIndex;
 using kernel::NodeKind;
 
-// One buffer per live node, with a tile's rows, each rounded up to whole chunks of lanes. A walk along lines may read one
-// vector past the last element.
-Rows::Rows(Emission& emission, int tile) : Part(emission), live_buffers_(emission.kernel.nodes.size(), nullptr) {
-  const int64_t size = live_row_size(kernel_) * tile * e_.group + kVirtualLanes;
-  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-    if (plan_.live_since(static_cast<NodeIndex>(i)) < 0) continue;
-    live_buffers_[i] = e_.alloca_at_entry(llvm::ArrayType::get(e_.type(kernel_.nodes[i].type, 1), static_cast<uint64_t>(size)));
-    live_buffers_[i]->setAlignment(llvm::Align(kLiveAlignment));
-  }
-}
-
 Row Rows::begin(llvm::Value* number, llvm::Value* place, const Frame& frame) {
   const size_t nodes = kernel_.nodes.size();
   const ValueList position = e_.row_position(number);
@@ -30,9 +19,11 @@ Row Rows::begin(llvm::Value* number, llvm::Value* place, const Frame& frame) {
   row.values.assign(nodes, nullptr);
   row.live = row.index_base = row.mean_high = row.mean_low = row.shifts = row.values;
   for (size_t i = 0; i < nodes; ++i) {
-    if (live_buffers_[i] == nullptr) continue;
+    if (e_.live.places[i] < 0) continue;
+    llvm::Value* const of_tile =
+        b_.CreateConstGEP1_64(b_.getInt8Ty(), e_.live_memory, static_cast<uint64_t>(e_.live.places[i]));
     llvm::Value* const at = b_.CreateMul(place, i64(live_row_size(kernel_) * e_.group));
-    row.live[i] = b_.CreateGEP(e_.type(kernel_.nodes[i].type, 1), live_buffers_[i], at);
+    row.live[i] = b_.CreateGEP(e_.type(kernel_.nodes[i].type, 1), of_tile, at);
   }
   for (size_t i = 0; i < nodes; ++i) {
     if (kernel_.nodes[i].kind == NodeKind::index) row.index_base[i] = index_base(kernel_.nodes[i], position);

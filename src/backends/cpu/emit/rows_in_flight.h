@@ -7,20 +7,15 @@
 
 namespace lamina::cpu {
 
-inline constexpr uint64_t kLiveAlignment = 64;  // a chunk's vectors are aligned to their size, which is at most this
-
 class Rows : private Part {
  public:
-  // `tile`: number of rows per tile, whose live values are adjacent.
-  Rows(Emission& emission, int tile);
+  explicit Rows(Emission& emission) : Part(emission) {}
 
   // Starts a row without known values. `place`: index among the rows of its tile.
   Row begin(llvm::Value* number, llvm::Value* place, const Frame& frame);
 
  private:
   llvm::Value* index_base(const kernel::Node& index, const ValueList& position);
-
-  std::vector<llvm::AllocaInst*> live_buffers_;  // per node: the values along each row of the tile
 };
 
 // Row values are in memory while other rows, or other threads, run a phase: one value per row of a tile on the stack or,

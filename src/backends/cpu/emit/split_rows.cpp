@@ -42,7 +42,7 @@ class SplitRows : private Part {
 };
 
 // The function's last argument points to a SplitCall, which has the address of the column sums.
-SplitRows::SplitRows(Emission& emission) : Part(emission), p_(emission, 1), row_phases_(p_), tiles_(p_, row_phases_) {
+SplitRows::SplitRows(Emission& emission) : Part(emission), p_(emission), row_phases_(p_), tiles_(p_, row_phases_) {
   llvm::Value* const call = e_.column_sums;
   const auto field = [&](llvm::Type* type, size_t offset) {
     return b_.CreateLoad(type, b_.CreateConstGEP1_64(b_.getInt64Ty(), call, offset / sizeof(int64_t)));

@@ -43,6 +43,9 @@ struct KernelProgram {
   // such stores, the first code that has none runs.
   std::vector<bool> streams = {false};
   size_t timed_codes = 1;  // later calls use the fastest of the first codes, this many of them (dispatch/access_choice.h)
+  // The memory of values that stay live between the walks over a row, unless these are on the stack.
+  int64_t live_bytes = 0;  // of a thread
+  int slots = 1;           // the largest number of threads that have such memory
   // Rows that are divided among threads. Empty: none are.
   std::vector<bool> gains_by_split;  // per number of threads; the last entry is for more
   int64_t split_steps = 0;
@@ -60,6 +63,7 @@ struct KernelProgram {
     visit(self.sums_in_f64), visit(self.moved_bytes), visit(self.sharing), visit(self.is_worth_threads),
         visit(self.has_one_thread);
     visit(self.has_parts), visit(self.streamed), visit(self.aligns_to_lines), visit(self.streams), visit(self.timed_codes);
+    visit(self.live_bytes), visit(self.slots);
     visit(self.gains_by_split), visit(self.split_steps), visit(self.paired_stages), visit(self.state_bytes);
   }
 };

@@ -24,7 +24,7 @@
 
 namespace lamina::cpu {
 
-inline constexpr uint32_t kProgramVersion = 12;
+inline constexpr uint32_t kProgramVersion = 13;
 // The alignment of an image in the file: the size of a page, or of the largest usual ones.
 inline constexpr size_t kImageAlignment = size_t{16} << 10;
 

@@ -7,6 +7,7 @@
 #include "backends/cpu/emit/split_call.h"
 #include "backends/cpu/schedule/cost_model.h"
 #include "backends/cpu/schedule/legal_schedules.h"
+#include "backends/cpu/schedule/live_values.h"
 #include "backends/cpu/schedule/loop_policy.h"
 #include "backends/cpu/schedule/sharing.h"
 #include "backends/cpu/schedule/timed_schedules.h"
@@ -38,7 +39,8 @@ KernelRunner::Code::Code(kernel::Kernel of, const Machine& on, const Schedule* c
   else
     for (Schedule& each : timed_schedules(first, kernel, machine, given.has_value())) add(std::move(each));
   timed_codes = codes.size();
-  if (std::none_of(codes.begin(), codes.end(), [](const auto& each) { return each->schedule.streamed.empty(); })) add({});
+  if (std::none_of(codes.begin(), codes.end(), [](const auto& each) { return each->schedule.streamed.empty(); }))
+    add(given ? without_streaming(*given) : choose_schedule(kernel, machine, false));
   compiled(0);
 }
 
@@ -49,13 +51,7 @@ void KernelRunner::Code::add(Schedule schedule) {
 
 const KernelRunner::Variant& KernelRunner::Code::compiled(size_t code) const {
   KernelRunner::Variant& variant = *codes[code];
-  variant.compiled.call([&] {
-    if (code == timed_codes) {
-      variant.schedule = given ? without_streaming(*given) : choose_schedule(kernel, machine, false);
-      variant.schedule.split = false;
-    }
-    variant.code = compile_kernel(kernel, variant.schedule, machine);
-  });
+  variant.compiled.call([&] { variant.code = compile_kernel(kernel, variant.schedule, machine); });
   return variant;
 }
 
@@ -80,7 +76,7 @@ KernelCode::Variant KernelRunner::Code::variant(size_t code, bool splits) const 
 }
 
 void KernelRunner::Code::write(ProgramWriter& to) const {
-  const bool splits = program_of(*this).splits();
+  const bool splits = program_of(*this, 1).splits();
   for (size_t code = 0; code < codes.size(); ++code) {
     const KernelRunner::Variant& of = compiled(code);
     cpu::write(to, of.code);
@@ -101,7 +97,7 @@ static std::vector<bool> gains_by_split(const kernel::Kernel& kernel, const Mach
   return std::find(gains.begin(), gains.end(), true) == gains.end() ? std::vector<bool>{} : gains;
 }
 
-KernelProgram KernelRunner::program_of(const Code& code) {
+KernelProgram KernelRunner::program_of(const Code& code, int threads) {
   const kernel::Kernel& kernel = code.kernel;
   const Schedule& schedule = code.main().schedule;
   const auto streaming =
@@ -119,7 +115,11 @@ KernelProgram KernelRunner::program_of(const Code& code) {
       .streams = {},
       .timed_codes = code.timed_codes,
       .gains_by_split = gains_by_split(kernel, code.machine, code.given ? *code.given : schedule, code.given.has_value())};
-  for (const auto& each : code.codes) program.streams.push_back(!each->schedule.streamed.empty());
+  for (const auto& each : code.codes) {
+    program.streams.push_back(!each->schedule.streamed.empty());
+    const kernel::LoopPlan plan(kernel, loop_policy(kernel, each->schedule));
+    program.live_bytes = std::max(program.live_bytes, live_values(plan, each->schedule).scratch_bytes());
+  }
   for (const kernel::Arg& arg : kernel.args) {
     program.args.push_back({arg.dtype, arg.output, arg.strides});
     program.has_one_thread = program.has_one_thread || (arg.output && shares_bytes(arg));
@@ -129,6 +129,8 @@ KernelProgram KernelRunner::program_of(const Code& code) {
     program.column_sums.push_back(node.arg);
     program.sums_in_f64 = node.type == kernel::Type::f64;
   }
+  const bool is_alone = !program.is_worth_threads || program.has_one_thread;
+  program.slots = is_alone ? 1 : static_cast<int>(std::clamp<int64_t>(kernel.row_count(), 1, std::max(threads, 1)));
   program.has_parts = !program.has_one_thread && program.column_sums.empty() && kernel.phase_count() == 1 &&
                       !schedule.transposed && is_one_run(kernel);
   program.split_steps = 2 * kernel.phase_count() - (stores_row_values(kernel) ? 0 : 1);
@@ -137,10 +139,11 @@ KernelProgram KernelRunner::program_of(const Code& code) {
   return program;
 }
 
-KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule* given, bool takes_tuned) {
+KernelRunner::KernelRunner(kernel::Kernel kernel, const Machine& machine, int threads, const Schedule* given,
+                           bool takes_tuned) {
   auto code = std::make_unique<const Code>(std::move(kernel), machine, given, takes_tuned);
   code_ = code.get();
-  KernelProgram program = program_of(*code);
+  KernelProgram program = program_of(*code, threads);
   dispatch_ = std::make_shared<const KernelDispatch>(std::move(program), std::move(code));
   if (dispatch_->wants_split(machine.cores)) code_->split(0);
 }

@@ -24,18 +24,21 @@ class KernelRunner {
  public:
   // Compiles for `machine`, or gets the code from the cache. Code that this machine cannot run is compiled too. Uses the
   // schedule that tuning has found for it here (backends/tune/tuned_schedules.h), else the default of schedule/.
-  KernelRunner(kernel::Kernel kernel, const Machine& machine) : KernelRunner(std::move(kernel), machine, nullptr, true) {}
+  KernelRunner(kernel::Kernel kernel, const Machine& machine) : KernelRunner(std::move(kernel), machine, machine.cores) {}
+  // The same, run by at most `threads` threads.
+  KernelRunner(kernel::Kernel kernel, const Machine& machine, int threads)
+      : KernelRunner(std::move(kernel), machine, threads, nullptr, true) {}
   static KernelRunner by_rules(kernel::Kernel kernel, const Machine& machine) {
-    return {std::move(kernel), machine, nullptr, false};
+    return {std::move(kernel), machine, machine.cores, nullptr, false};
   }
   // Uses the given schedule, which must be legal for the kernel after with_rows_arranged. If it splits rows, it does so with
   // any number of threads above one.
   KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule& schedule)
-      : KernelRunner(std::move(kernel), machine, &schedule, false) {}
+      : KernelRunner(std::move(kernel), machine, machine.cores, &schedule, false) {}
 
   // See KernelDispatch. Allocates only to compile further codes: one without streaming, for the first tensors whose alignment
   // does not allow it; others for their first trial (dispatch/access_choice.h); and one that shares each row among threads, for
-  // the first number of threads that needs it.
+  // the first number of threads that needs it. Schedules of whole rows are chosen before, because all share their memory.
   void run(std::span<void* const> pointers, void* scratch, const Executor& executor) const {
     dispatch_->run(pointers, scratch, executor);
   }
@@ -52,7 +55,7 @@ class KernelRunner {
   std::string loops() const;  // under this schedule: which walks compute what
 
  private:
-  KernelRunner(kernel::Kernel kernel, const Machine& machine, const Schedule* given, bool takes_tuned);
+  KernelRunner(kernel::Kernel kernel, const Machine& machine, int threads, const Schedule* given, bool takes_tuned);
 
   // The code of whole rows is compiled at the first use, and so is that of parts of rows.
   struct Variant {
@@ -77,12 +80,11 @@ class KernelRunner {
     kernel::Kernel kernel;
     std::optional<TunedSchedule<Schedule>> tuned;
     std::optional<Schedule> given;  // from measurements or from the caller; else the default
-    // Those that calls choose by time, the first one first; and one without streaming, if these all stream, whose schedule is
-    // chosen when it is compiled.
+    // Those that calls choose by time, the first one first; and one without streaming, if these all stream.
     std::vector<std::unique_ptr<KernelRunner::Variant>> codes;
     size_t timed_codes;
   };
-  static KernelProgram program_of(const Code& code);
+  static KernelProgram program_of(const Code& code, int threads);
 
   const Code* code_;  // owned by the dispatch
   std::shared_ptr<const KernelDispatch> dispatch_;

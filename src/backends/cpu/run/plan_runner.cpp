@@ -102,7 +102,7 @@ bool PlanRunner::add(const kernel::PlanStep& step, const StepCompiler& compiler,
   const size_t first_text = texts_.size();
   bool takes_next = false;
   if (const auto* generated = std::get_if<kernel::KernelStep>(&step))
-    add_kernel(*generated, compiler);
+    add_kernel(*generated, compiler, tile == nullptr ? compiler.machine.cores : 1);
   else if (const auto* library_step = std::get_if<kernel::LibraryStep>(&step))
     takes_next = add_library_step(*library_step, compiler, tile, next);
   else
@@ -121,8 +121,8 @@ StepWork PlanRunner::work_of(const kernel::PlanStep& step, size_t first_text) co
   return work;
 }
 
-void PlanRunner::add_kernel(const kernel::KernelStep& step, const StepCompiler& compiler) {
-  KernelRunner runner(step.kernel, compiler.machine);
+void PlanRunner::add_kernel(const kernel::KernelStep& step, const StepCompiler& compiler, int threads) {
+  KernelRunner runner(step.kernel, compiler.machine, threads);
   memory_.step_bytes = std::max(memory_.step_bytes, aligned(runner.scratch_bytes()));
   texts_.push_back({runner.symbol(), kernel::print(step.kernel) + runner.loops(), runner.choice()});
   from_cache_ = from_cache_ && runner.from_cache();

@@ -78,7 +78,7 @@ class PlanRunner {
   StepWork work_of(const kernel::PlanStep& step, size_t first_text) const;
   bool add_library_step(const kernel::LibraryStep& step, const StepCompiler& compiler, const TileUse* tile,
                         const NextKernel& next);
-  void add_kernel(const kernel::KernelStep& step, const StepCompiler& compiler);
+  void add_kernel(const kernel::KernelStep& step, const StepCompiler& compiler, int threads);
   void add_tiled_step(const kernel::TiledStep& step, const StepCompiler& compiler);
   bool is_constant(const kernel::Binding& binding) const;
   bool is_constant_or_copy(const kernel::Binding& binding) const;

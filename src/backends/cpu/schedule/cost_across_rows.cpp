@@ -57,8 +57,8 @@ double CostModel::across_row(const Schedule& s) const {
   };
   for (const Walk& walk : walks_) {
     const int kept = row.keeps_functions ? walk.functions_of_before : 0;
-    of_vector += walk.operations * costs.operation + (walk.functions - kept) * costs.function + kept * costs.read[0] +
-                 walk.conversions * costs.conversion + walk.sums * costs.fold / 4;
+    of_vector += walk.operations * costs.operation + (walk.functions - kept) * costs.function +
+                 kept * read_again(row.tile_bytes, row) + walk.conversions * costs.conversion + walk.sums * costs.fold / 4;
     for (const int a : walk.loads) access(a);
   }
   for (size_t a = 0; a < kernel_.args.size(); ++a) {

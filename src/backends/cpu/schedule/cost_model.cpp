@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/schedule/cost_parts.h"
+#include "backends/cpu/schedule/loop_policy.h"
 #include "backends/cpu/schedule/sharing.h"
 #include "backends/cpu/schedule/streaming.h"
 #include "backends/cpu/schedule/tiles.h"
@@ -159,6 +160,7 @@ CostModel::Walk CostModel::walk_of(const kernel::LoopPlan& plan, int phase) cons
     if (cost_of(n) >= kernel::CostClass::function && n.kind != NodeKind::sum_entries) {
       ++walk.functions;
       walk.functions_of_before += plan.is_read_back(i, phase) ? 1 : 0;
+      walk.functions_for_later += plan.live_since(i) == phase ? 1 : 0;
     } else {
       walk.operations += operations_of(n);
     }
@@ -223,14 +225,15 @@ CostModel::Row CostModel::row_of(const Schedule& s) const {
   const double part = s.split ? 1.0 / threads_ : 1;
   row.bytes = row.read * kLineBytes * part;
   row.shared_bytes = rows_ == 1 ? 0 : static_cast<double>(bytes_.shared) * part;
-  const double budget = static_cast<double>(s.transposed ? tuning::kLiveBytesTransposed : tuning::kLiveBytes) / row.rows,
+  const double space = static_cast<double>(live_space(s)), budget = space / row.rows,
                of_live_arg = size_ * (kernel_.computes_in_f64() ? 8 : 4);
   if (s.keeps_conversions && may_keep_conversions(kernel_, s, bytes_))
     row.live_args = static_cast<int>(std::min(budget, static_cast<double>(bytes_.converted)) / std::max(of_live_arg, 1.0));
   row.live_bytes = row.live_args * of_live_arg;
   double functions = 0;
-  for (const Walk& walk : walks_) functions += walk.functions_of_before * of_live_arg;
-  row.keeps_functions = functions > 0 && !s.split && row.live_bytes + functions <= budget;
+  for (const Walk& walk : walks_) functions += walk.functions_for_later * of_live_arg;
+  const double taken = functions * space / static_cast<double>(tuning::kLiveBytesOfFunctions);
+  row.keeps_functions = functions > 0 && !s.split && row.live_bytes + taken <= budget;
   if (row.keeps_functions) row.live_bytes += functions;
   const double written_before = row.written * kLineBytes * (row.rows - 1) / 2;  // by the other rows of the tile, on average
   row.tile_bytes = row.rows * (row.bytes + row.live_bytes) + row.shared_bytes + written_before;
@@ -248,6 +251,12 @@ double CostModel::read_again(double bytes, const Row& row) const {
   costs[2] += row.from_memory * (costs[3] - costs[2]) / 2;
   return at_level(costs, {first_, second_, std::max(last_level_ / threads_, second_)},
                   {bytes + row.next_in_first, bytes, bytes});
+}
+
+// The cost of a line of live values that is written. If these exceed the first level, it is fetched before.
+double CostModel::written_live(const Row& row) const {
+  const Costs& costs = machine_.costs;
+  return row.tile_bytes > first_ ? costs.read[1] + costs.write[1] : costs.write[0];
 }
 
 // The cost of a line that rows share. In strips only the first row of a tile reads it from a distant cache, unless the strip
@@ -316,8 +325,7 @@ void CostModel::read_own(size_t place, int a, const Schedule& s, const Row& row,
     return;
   }
   if (is_narrow) ++work.conversions;
-  // Live values that exceed the first level are fetched before they are written.
-  if (is_live) work.access += live_lines * (row.tile_bytes > first_ ? costs.read[1] + costs.write[1] : costs.write[0]);
+  if (is_live) work.access += live_lines * written_live(row);
   if (std::fmod(bytes, kLineBytes) != 0) work.access += lines * costs.read[0];  // vectors cross line boundaries
   const bool within = contains(s.prefetched_within_row, a);
   work.asked += (within ? std::ceil(lines) + (std::fmod(bytes, kLineBytes) != 0 ? 1 : 0) : 0) +
@@ -363,6 +371,7 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
   if (row.keeps_functions) {
     functions -= walk.functions_of_before;
     work.access += walk.functions_of_before * vectors * read_again(row.tile_bytes, row);
+    work.access += walk.functions_for_later * vectors * written_live(row);
   }
   const double of_vector = walk.operations * costs.operation + work.conversions * costs.conversion + functions * costs.function;
   double arithmetic = vectors * of_vector;

@@ -33,6 +33,7 @@ class CostModel {
     int operations = 0, functions = 0, conversions = 0, reductions = 0, sums = 0;
     int gathers = 0;              // loads and stores of elements that are not contiguous
     int functions_of_before = 0;  // the number of functions that an earlier walk has computed
+    int functions_for_later = 0;  // the number that this walk computes and a later one needs
     bool stores = false;
   };
   struct Row;
@@ -44,6 +45,7 @@ class CostModel {
   void count_traffic(const Schedule& schedule, Row& row) const;
   Row row_of(const Schedule& schedule) const;
   double read_again(double bytes, const Row& row) const;
+  double written_live(const Row& row) const;
   double shared_line(const Schedule& schedule, const Row& row, bool in_strips) const;
   void read_first(const Walk& walk, int arg, const Schedule& schedule, const Row& row, Work& work) const;
   bool has_functions() const;

@@ -36,9 +36,15 @@ inline constexpr int64_t kMaxGroupAhead = int64_t{512} << 10;
 // The most bytes of a tile that are kept in the first-level cache, in f32 or f64.
 //   scripts/bench --case LayerNorm --types bf16 16384x768 8192x2048 4096x4096
 inline constexpr int64_t kLiveBytes = int64_t{24} << 10;
-// The same for a group of rows across lanes, in the second-level cache. It is on a thread's stack.
+// The same for a group of rows across lanes, in the second-level cache.
 //   lamina replay --bench of a SoftMax over channels-first planes
 inline constexpr int64_t kLiveBytesTransposed = int64_t{128} << 10;
+// The most bytes of values of erf, exp or a similar function: they take longer to compute again than a distant cache to send
+// them.   schedules softmax:f32:86x16384 softmax:f32:8x128256 softmax:bf16:86x16384
+inline constexpr int64_t kLiveBytesOfFunctions = int64_t{1} << 20;
+// The most bytes of live values that are on a thread's stack, above kLiveBytes, as nodes have a chunk more than their rows.
+// Scratch memory is taken under a lock, which costs short calls more than their work (0076).
+inline constexpr int64_t kLiveBytesOnStack = int64_t{28} << 10;
 
 // ---- the shape of loops
 

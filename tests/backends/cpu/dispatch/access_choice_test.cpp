@@ -112,8 +112,8 @@ void take_time() {
   while (std::chrono::steady_clock::now() < end) {
   }
 }
-void store_past(const int64_t*, int64_t, int64_t, int64_t, int64_t, void*) { ++calls_past, take_time(); }
-void store_through(const int64_t*, int64_t, int64_t, int64_t, int64_t, void*) { ++calls_through, take_time(); }
+void store_past(const int64_t*, int64_t, int64_t, int64_t, int64_t, void*, void*) { ++calls_past, take_time(); }
+void store_through(const int64_t*, int64_t, int64_t, int64_t, int64_t, void*, void*) { ++calls_through, take_time(); }
 
 class CountedCode final : public cpu::KernelCode {
  public:

@@ -35,14 +35,14 @@ TEST(ProgramLayout, IsThatOfItsVersion) {
            layout<cpu::ConvolutionProgram>("ConvolutionProgram"), layout<cpu::LineProgram>("LineProgram"),
            layout<cpu::TapProgram>("TapProgram"), "ProductStrides ", sizeof(cpu::ProductStrides), "\nLineStrides ",
            sizeof(cpu::LineStrides), "\nTapStrides ", sizeof(cpu::TapStrides), "\n");
-  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 12
+  EXPECT_EQ(join("version ", cpu::kProgramVersion, "\n", programs), R"(version 13
 AxisRowsProgram 2
 TopKProgram 9
 RunningProgram 8
 RecurrenceProgram 7
 GroupedProgram 7
 GroupedSumsProgram 10
-KernelProgram 27
+KernelProgram 29
 ProductProgram 57
 TileProgram 20
 WindowRowsProgram 34

@@ -242,7 +242,8 @@ inline std::vector<ScheduledKernel> scheduled_kernels() {
   for (const Shape& shape : {Shape{100, 515}, Shape{6, 9000, bf16}}) add("statistics", statistics, shape);
   for (const Shape& shape : {Shape{130, 300}, Shape{67, 4100}}) add("both_sums", both_sums, shape);
   for (const Shape& shape : {Shape{130, 520, bf16}, Shape{67, 4224}}) add("column_sums", column_sums, shape);
-  for (const Shape& shape : {Shape{300, 100}, Shape{37, 1037, bf16}, Shape{7, 5000}}) add("softmax", softmax, shape);
+  for (const Shape& shape : {Shape{300, 100}, Shape{37, 1037, bf16}, Shape{7, 5000}, Shape{3, 20011}})
+    add("softmax", softmax, shape);
   add("softmax_with_sums", softmax_with_sums, {70, 2100});
   for (const Shape& shape : {Shape{300, 100}, Shape{900, 16, bf16}, Shape{7, 5003}}) add("extremes", extremes, shape);
   for (const Shape& shape : {Shape{100, 509}, Shape{37, 2061, bf16}, Shape{33, 2048}})
