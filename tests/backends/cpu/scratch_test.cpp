@@ -2,11 +2,16 @@
 // execution, and releases it to the same allocator.
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <memory>
 #include <new>
+#include <thread>
+#include <vector>
 
 #include "backends/cpu/backend.h"
 #include "backends/cpu/support/cpu_check.h"
 #include "backends/cpu/support/described_machines.h"
+#include "backends/scratch_pool.h"
 #include "compiler/compile.h"
 #include "support/graph_builder.h"
 
@@ -117,6 +122,69 @@ TEST_F(Scratch, ThatTheAllocatorDoesNotGiveIsTold) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("the allocator returned null "));
   }
   EXPECT_EQ(releases, 0);
+}
+
+// A block that counts how many exist, and which two executions must not have at the same time.
+struct Piece {
+  explicit Piece(std::atomic<int>& alive) : alive(alive) { ++alive; }
+  ~Piece() { --alive; }
+  void* memory() { return this; }
+  bool suits(const ExecutionContext&) const { return true; }
+  void acquire(const ExecutionContext&) { EXPECT_FALSE(in_use.exchange(true)); }
+  void release(const ExecutionContext&) { in_use = false; }
+  ScratchOwner owner() const { return nullptr; }
+
+  std::atomic<int>& alive;
+  std::atomic<bool> in_use = false;
+};
+
+class Pool : public ::testing::Test {
+ protected:
+  using Lease = ScratchPool<Piece>::Lease;
+  void* lease() { return Lease(pool_, 1, context_).memory(); }
+
+  ExecutionContext context_;
+  std::atomic<int> alive_ = 0;
+  ScratchPool<Piece> pool_{[this](size_t, const ExecutionContext&) { return std::make_unique<Piece>(alive_); }};
+};
+
+TEST_F(Pool, GivesAThreadTheBlockThatItReturned) {
+  void *mine = nullptr, *others = nullptr;
+  {
+    const Lease first(pool_, 1, context_);
+    mine = first.memory();
+    std::thread([&] {
+      others = lease();
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(lease(), others);
+    }).join();
+  }
+  EXPECT_NE(mine, others);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(lease(), mine);
+}
+
+TEST_F(Pool, GivesANewThreadABlockThatIsIdle) {
+  void* const first = lease();
+  for (int i = 0; i < 40; ++i) std::thread([&] { EXPECT_EQ(lease(), first); }).join();
+  EXPECT_EQ(alive_, 1);
+}
+
+TEST_F(Pool, GivesABlockToOneExecutionAtATime) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 40; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) lease();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GE(alive_, 1);
+}
+
+TEST_F(Pool, FreesIdleBlocksWithTheLastUser) {
+  pool_.begin_use(nullptr);
+  lease();
+  EXPECT_EQ(alive_, 1);
+  pool_.end_use(nullptr);
+  EXPECT_EQ(alive_, 0);
 }
 
 }  // namespace
