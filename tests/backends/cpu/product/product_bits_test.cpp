@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/library/products/product_runner.h"
+#include "backends/cpu/support/contractions.h"
 #include "backends/cpu/support/described_machines.h"
 #include "backends/cpu/targets/isa/target_hooks.h"
 #include "interface/status.h"
@@ -20,32 +21,6 @@ namespace {
 using cpu::ProductSchedule;
 using kernel::Contraction;
 using kernel::MatrixStack;
-
-struct Layout {
-  bool src_along_k = true, weights_along_k = false, dst_along_columns = true;
-  int64_t gap = 0;  // elements between rows
-};
-
-MatrixStack stack_of(int64_t rows, int64_t columns, bool along_columns, int64_t gap, const Dims& batch, bool is_broadcast,
-                     DataType dtype) {
-  MatrixStack matrix{rows, columns, along_columns ? columns + gap : 1, along_columns ? 1 : rows + gap, Dims(batch.size(), 0),
-                     dtype};
-  int64_t stride = (rows + gap) * (columns + gap);
-  for (size_t d = batch.size(); d-- > 0 && !is_broadcast; stride *= batch[d]) matrix.batch_strides[d] = stride;
-  return matrix;
-}
-
-Contraction contraction_of(int64_t m, int64_t k, int64_t n, DataType dtype, const Layout& layout, const Dims& batch = {},
-                           bool has_weights_per_entry = false) {
-  Contraction c;
-  c.matrices.m = m, c.matrices.k = k, c.matrices.n = n;
-  c.matrices.batch = batch;
-  c.matrices.src = stack_of(m, k, layout.src_along_k, layout.gap, batch, false, dtype);
-  c.matrices.weights = stack_of(k, n, !layout.weights_along_k, layout.gap, batch, !has_weights_per_entry, dtype);
-  c.matrices.dst = stack_of(m, n, layout.dst_along_columns, layout.gap, batch, false, dtype);
-  c.matrices.bias = MatrixStack{.batch_strides = Dims(batch.size(), 0), .dtype = dtype};
-  return c;
-}
 
 size_t bytes_for(const MatrixStack& matrix, const Dims& batch) {
   int64_t last = (matrix.rows - 1) * matrix.row_stride + (matrix.columns - 1) * matrix.column_stride;
@@ -140,7 +115,7 @@ TEST_P(ProductBits, AreThoseOfTheChainWherePanelsAreCut) {
 TEST_P(ProductBits, AreThoseOfTheChainInEveryLayout) {
   for (const DataType dtype : {DataType::f32, DataType::f64}) {
     for (int layout = 0; layout < 16; ++layout) {
-      const Layout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
+      const FactorLayout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
       expect_chain(contraction_of(31, 67, 63, dtype, of));
       expect_chain(contraction_of(5, 40, 150, dtype, of));
       expect_chain(contraction_of(7, 19, 37, dtype, of, {2, 3}));
@@ -213,84 +188,6 @@ TEST_P(ProductBits, AreThoseOfTheChainWherePanelsAreSplit) {
   }
 }
 
-// Few rows read packed weights once. Vectors of a whole line read them as one stream.
-TEST_P(ProductBits, ByRulesSplitPanelsForOneTileOfRows) {
-  for (const DataType dtype : {DataType::f32, DataType::f64, DataType::bf16}) {
-    for (int64_t m = 1; m <= 64; ++m) {
-      const Contraction c = contraction_of(m, 4096, 4096, dtype, {});
-      const ProductSchedule packed = cpu::choose_product_schedule(c, machine_, {2, true});
-      const bool reads_streams = packed.vector_bits < 512 && packed.vectors > 1;
-      if (m <= 2) {
-        EXPECT_EQ(packed.splits_panels, reads_streams) << describe(packed);
-      } else if (m == 64) {
-        EXPECT_FALSE(packed.splits_panels) << describe(packed);
-      }
-      EXPECT_FALSE(packed.splits_panels && packed.prefetches_next) << describe(packed);
-      EXPECT_FALSE(cpu::choose_product_schedule(c, machine_, {2, false}).splits_panels) << "in place, " << m << " rows";
-    }
-  }
-}
-
-TEST_P(ProductBits, AreTransposedWhereTheCopiesOfWeightsCostMore) {
-  const auto is_better = [&](int64_t m, int64_t k, int64_t n, bool along_k, bool packs_ahead = false) {
-    const Contraction c = contraction_of(m, k, n, DataType::f32, {.weights_along_k = along_k});
-    return cpu::is_better_transposed(c, machine_, {2, packs_ahead});
-  };
-  for (const int64_t m : {64, 96}) {
-    EXPECT_TRUE(is_better(m, 4096, 4096, true)) << m;
-    EXPECT_FALSE(is_better(m, 4096, 4096, false)) << "rows would be copied element by element";
-    EXPECT_FALSE(is_better(m, 4096, 4096, true, true)) << "nothing is copied in a call";
-  }
-  EXPECT_FALSE(is_better(2048, 1024, 1024, true)) << "the weights are not the larger factor";
-  EXPECT_FALSE(is_better(8, 4096, 4096, true)) << "few rows have tiles of their own";
-  EXPECT_TRUE(is_better(300, 64, 3, false)) << "narrower than a vector";
-}
-
-TEST_P(ProductBits, ByRulesGiveEachThreadAsManyUnits) {
-  const auto units = [&](const Contraction& c) {
-    const ProductSchedule s = cpu::choose_product_schedule(c, machine_, {2});
-    const auto parts = [](int64_t extent, int64_t part) { return (extent + part - 1) / part; };
-    return parts(c.matrices.m, s.row_block) * parts(c.matrices.n, s.column_block);
-  };
-  for (const int64_t m : {64, 96, 128}) {
-    const Contraction c = contraction_of(m, 4096, 4096, DataType::f32, {.weights_along_k = true});
-    EXPECT_EQ(units(kernel::transposed(c)) % 2, 0) << m;
-  }
-  for (const int64_t m : {1, 4}) EXPECT_EQ(units(contraction_of(m, 4096, 4096, DataType::f32, {})), 2) << m;
-}
-
-// Each block of k loads and stores the sums of all rows; a copy loads and stores the weights. Vectors that are narrower than a
-// line read weights that are in no cache along their rows, by one tile of rows after the other.
-TEST_P(ProductBits, ByRulesReadWeightsInPlaceWhereCopiesCostMore) {
-  for (int64_t m = 1; m <= 20; ++m) {
-    const ProductSchedule s = cpu::choose_product_schedule(contraction_of(m, 4096, 4096, DataType::f32, {}), machine_, {2});
-    const bool reads_rows = !s.copies_panels && s.vector_bits < 512;
-    EXPECT_TRUE(s.copies_panels || m < s.k_block || reads_rows) << m;
-    EXPECT_TRUE(!reads_rows || !s.panels_first) << m;
-    EXPECT_TRUE(m > 4 || !s.copies_panels) << m;
-    EXPECT_TRUE(m <= 16 || s.copies_panels) << m;
-  }
-}
-
-TEST_P(ProductBits, ByRulesReadLargeWeightsAlongTheirRows) {
-  if (cpu::vector_bits(machine_) == 512) GTEST_SKIP() << "vectors are whole lines";
-  cpu::Machine machine = machine_;
-  const auto chosen = [&](int64_t m, int64_t k, int64_t n, int64_t last_cache) {
-    machine.caches.last = last_cache;
-    return cpu::choose_product_schedule(contraction_of(m, k, n, DataType::f32, {}), machine, {2});
-  };
-  const int64_t last = int64_t{32} << 20;
-  const ProductSchedule large = chosen(16, 4096, 4096, last);
-  EXPECT_FALSE(large.copies_panels || large.panels_first) << describe(large);
-  EXPECT_TRUE(large.rows < 16 && large.prefetches && large.k_block == 12) << describe(large);
-  EXPECT_EQ((4096 + large.column_block - 1) / large.column_block, 2) << describe(large);
-  EXPECT_TRUE(chosen(16, 768, 768, last).copies_panels) << "the cache has space for the weights";
-  EXPECT_TRUE(chosen(16, 4096, 4096, 0).copies_panels) << "the cache is not known";
-  const ProductSchedule short_rows = chosen(1, 4096, 768, last), long_rows = chosen(1, 4096, 4096, last);
-  EXPECT_FALSE(short_rows.prefetches) << describe(short_rows);
-  EXPECT_GT(short_rows.k_block, long_rows.k_block) << describe(short_rows) << ", " << describe(long_rows);
-}
-
 // All panels of some rows of weights by a tile of rows, then by the next tile.
 TEST_P(ProductBits, AreThoseOfTheChainWhereTilesReadAlongRows) {
   cpu::Machine machine = machine_;
@@ -308,24 +205,6 @@ TEST_P(ProductBits, AreThoseOfTheChainWhereTilesReadAlongRows) {
       }
     }
   }
-}
-
-TEST_P(ProductBits, ByRulesKeepRowsInTheLastLevelCache) {
-  const int64_t k = 4096, bytes = machine_.caches.last / 4;
-  const ProductSchedule s = cpu::choose_product_schedule(contraction_of(16384, k, 4096, DataType::f32, {}), machine_, {2});
-  EXPECT_TRUE(bytes == 0 || s.row_block * k * 4 <= std::max<int64_t>(bytes, 64 * k * 4)) << s.row_block;
-}
-
-// Threads share columns, and weights are copied once for all rows; they share rows where there are few columns.
-TEST_P(ProductBits, ByRulesCopyWeightsOnceForAllRows) {
-  const auto chosen = [&](int64_t m, int64_t k, int64_t n, int threads) {
-    return cpu::choose_product_schedule(contraction_of(m, k, n, DataType::f32, {}), machine_, {threads});
-  };
-  for (const int64_t m : {17, 32, 64, 127, 256}) {
-    for (const int threads : {2, 8}) EXPECT_GE(chosen(m, 768, 768, threads).row_block, m) << threads;
-  }
-  EXPECT_GE(chosen(256, 256, 256, 2).row_block, 256);
-  EXPECT_LT(chosen(64, 768, 768, 2).column_block, 768 / 2) << "others do a part of the work of a late thread";
 }
 
 TEST_P(ProductBits, AreThoseOfTheChainWithLongSums) {
@@ -366,7 +245,7 @@ TEST_P(ProductBits, IncludeWhatTheyAreAddedTo) {
 TEST_P(ProductBits, RoundSumsOfNarrowTypesOnce) {
   const std::vector<DataType> types{DataType::bf16, DataType::f16, DataType::f32};
   for (int layout = 0; layout < 16; ++layout) {
-    const Layout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
+    const FactorLayout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
     for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{1, 70, 150}, {5, 40, 37}, {19, 130, 70}, {40, 67, 33}}) {
       Contraction c = contraction_of(m, k, n, types[random_() % 2], of, {2}, random_() % 2 == 0);
       c.matrices.weights.dtype = types[random_() % 2];
@@ -396,7 +275,7 @@ TEST_P(ProductBits, AreThoseOfTheChainOverPairsOfBf16) {
   if (!machine_.instructions.computes_in_bf16) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
   const std::vector<DataType> types{DataType::bf16, DataType::f16, DataType::f32};
   for (int layout = 0; layout < 16; ++layout) {
-    const Layout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
+    const FactorLayout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
     for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{
              {1, 70, 150}, {1, 2, 1}, {1, 1, 16}, {3, 64, 48}, {5, 41, 37}, {16, 130, 33}, {19, 131, 70}, {40, 68, 32}}) {
       Contraction c = contraction_of(m, k, n, DataType::bf16, of, {2}, random_() % 2 == 0);
@@ -436,7 +315,7 @@ TEST_P(ProductBits, OfNarrowTypesIncludeWhatTheyAreAddedTo) {
 
 TEST_P(ProductBits, OfIntegersAreExactSumsTimesAScale) {
   for (int layout = 0; layout < 16; ++layout) {
-    const Layout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
+    const FactorLayout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
     for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{1, 71, 150}, {5, 40, 37}, {19, 1, 70}, {40, 133, 33}}) {
       Contraction c = contraction_of(m, k, n, DataType::f32, of, {2}, random_() % 2 == 0);
       c.matrices.src.dtype = random_() % 2 == 0 ? DataType::u8 : DataType::s8;
@@ -481,32 +360,7 @@ TEST_P(ProductBits, AreTheSameUnderEverySchedule) {
   }
 }
 
-TEST_P(ProductBits, ByRulesAreOfLegalSchedules) {
-  for (const int64_t m : {1, 16, 17, 512}) {
-    for (const bool along_k : {false, true}) {
-      const Contraction c = contraction_of(m, 768, 3072, DataType::f32, {.weights_along_k = along_k});
-      const ProductSchedule chosen = cpu::choose_product_schedule(c, machine_, {2});
-      EXPECT_LE(chosen.rows, m);
-      EXPECT_GT(chosen.k_block, 0);
-      EXPECT_LT((chosen.rows + 1) * chosen.vectors, machine_.instructions->registers) << describe(chosen);
-      EXPECT_TRUE(chosen.copies_panels || m < 512) << describe(chosen);
-      EXPECT_TRUE(!chosen.copies_panels || m > 1) << describe(chosen);            // one row reads each weight once
-      EXPECT_TRUE(m > 1 || along_k || !chosen.panels_first) << describe(chosen);  // along the rows in memory
-    }
-  }
-}
-
 // A machine of another architecture gets code too, which this one cannot run.
-// The gradient of weights in 16 bits: rows that are contiguous along m are copied element by element, so a unit has all
-// columns.
-TEST_P(ProductBits, CopyRowsThatAreTransposedForFewUnits) {
-  const Contraction c = contraction_of(3072, 256, 768, DataType::bf16, {.src_along_k = false});
-  const ProductSchedule schedule = cpu::choose_product_schedule(c, machine_, {.threads = 2});
-  EXPECT_TRUE(schedule.copies_rows);
-  EXPECT_GE(schedule.column_block, c.matrices.n);
-  EXPECT_LT(schedule.row_block, c.matrices.m) << "threads share rows";
-}
-
 TEST(ProductCode, IsGeneratedForEveryMachine) {
   for (const DescribedMachine& described : machines_of_all_architectures()) {
     if (!described.machine.instructions.architecture->hooks->initialize()) continue;
