@@ -185,12 +185,18 @@ ProductSchedule changed(ProductSchedule schedule, std::string_view fields) {
   return schedule;
 }
 
+// Cache lines of memory.
+using Lines = std::unique_ptr<void, void (*)(void*)>;
+Lines lines_of(size_t bytes) { return {std::aligned_alloc(64, (bytes + 63) / 64 * 64), std::free}; }
+
 // Other schedules of one product.
 class Others {
  public:
+  // `packed`: the weights to pack ahead, in the form of each schedule; null: none are.
+  using Run = std::function<void(const ProductRunner&, const void* packed, void* scratch)>;
   Others(const lamina::kernel::Contraction& contraction, const lamina::cpu::Machine& machine, const Options& options,
-         const lamina::cpu::ProductWeights& weights, std::function<void(const ProductRunner&, void* scratch)> run)
-      : contraction_(contraction), machine_(machine), options_(options), weights_(weights), run_(std::move(run)) {}
+         const void* packed, Run run)
+      : contraction_(contraction), machine_(machine), options_(options), packed_(packed), run_(std::move(run)) {}
 
   void print_all(const std::vector<std::string>& changes, const ProductSchedule& before) const {
     if (!changes.empty()) std::printf("  %s\n", describe(before).c_str());
@@ -205,15 +211,20 @@ class Others {
  private:
   struct Runner {
     Runner(const Others& of, const ProductSchedule& schedule)
-        : product(of.contraction_, of.machine_, schedule, of.options_.threads, of.weights_),
-          scratch(std::aligned_alloc(64, (product.scratch_bytes() + 63) / 64 * 64), std::free) {}
+        : product(of.contraction_, of.machine_, schedule, of.options_.threads, {.are_packed_ahead = of.packed_ != nullptr}),
+          packed(lines_of(of.packed_ != nullptr ? product.packed_bytes() : 0)),
+          scratch(lines_of(product.scratch_bytes())) {
+      if (of.packed_ != nullptr) product.pack(of.packed_, packed.get(), lamina::cpu::Executor(of.options_.threads));
+    }
     const ProductRunner product;
-    const std::unique_ptr<void, void (*)(void*)> scratch;
+    const Lines packed, scratch;
   };
   // The time of `schedule` as a fraction of that of `before`, in turns.
   double fraction(const ProductSchedule& before, const ProductSchedule& schedule) const {
     const Runner first(*this, before), second(*this, schedule);
-    const auto call = [this](const Runner& runner) { return [&] { run_(runner.product, runner.scratch.get()); }; };
+    const auto call = [this](const Runner& runner) {
+      return [&] { run_(runner.product, runner.packed.get(), runner.scratch.get()); };
+    };
     const std::vector<double> times =
         best_times({call(first), call(second)}, options_.seconds, options_.threads, options_.before);
     return times[1] / times[0];
@@ -238,8 +249,8 @@ class Others {
   const lamina::kernel::Contraction& contraction_;
   const lamina::cpu::Machine& machine_;
   const Options& options_;
-  const lamina::cpu::ProductWeights weights_;
-  std::function<void(const ProductRunner&, void* scratch)> run_;
+  const void* const packed_;
+  const Run run_;
 };
 
 // `peer`: the type in which oneDNN multiplies.
@@ -259,9 +270,8 @@ void measure(const std::string& text, const Options& options, DataType peer, dou
   const ProductRunner ahead(contraction, machine,
                             lamina::cpu::choose_product_schedule(contraction, machine, {options.threads, true}),
                             options.threads, {.are_packed_ahead = true});
-  const std::unique_ptr<void, void (*)(void*)> panels(std::aligned_alloc(64, (ahead.packed_bytes() + 63) / 64 * 64), std::free);
-  const std::unique_ptr<void, void (*)(void*)> scratch(
-      std::aligned_alloc(64, (std::max(runner.scratch_bytes(), ahead.scratch_bytes()) + 63) / 64 * 64), std::free);
+  const Lines panels = lines_of(ahead.packed_bytes()),
+              scratch = lines_of(std::max(runner.scratch_bytes(), ahead.scratch_bytes()));
   const lamina::cpu::Executor executor(options.threads);
   ahead.pack(weights.data(), panels.get(), executor);
   OneDnn plain(shape, peer, peer_src, peer_weights, peer_dst, false),
@@ -283,10 +293,14 @@ void measure(const std::string& text, const Options& options, DataType peer, dou
               times[1] * 1e6, work / times[0], work / times[1], work / times[2], work / times[3], bytes / times[4],
               fraction(0, 2), fraction(1, 3), peak == 0 ? 0 : work / times[1] / peak, fraction(1, 4));
   if (swaps) std::printf("  computed as its transpose\n");
-  Others(computed, machine, options, {}, run).print_all(options.others, runner.schedule());
-  Others(contraction, machine, options, {.are_packed_ahead = true}, [&](const ProductRunner& other, void* memory) {
-    other.run(src.data(), panels.get(), nullptr, dst.data(), memory, executor);
-  }).print_all(options.others_packed, ahead.schedule());
+  Others(computed, machine, options, nullptr, [&](const ProductRunner& other, const void*, void* memory) {
+    run(other, memory);
+  }).print_all(options.others, runner.schedule());
+  Others(contraction, machine, options, weights.data(),
+         [&](const ProductRunner& other, const void* packed_weights, void* memory) {
+           other.run(src.data(), packed_weights, nullptr, dst.data(), memory, executor);
+         })
+      .print_all(options.others_packed, ahead.schedule());
 }
 
 }  // namespace
