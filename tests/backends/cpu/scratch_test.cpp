@@ -126,7 +126,7 @@ TEST_F(Scratch, ThatTheAllocatorDoesNotGiveIsTold) {
 
 // A block that counts how many exist, and which two executions must not have at the same time.
 struct Piece {
-  explicit Piece(std::atomic<int>& alive) : alive(alive) { ++alive; }
+  explicit Piece(std::atomic<int>& count) : alive(count) { ++alive; }
   ~Piece() { --alive; }
   void* memory() { return this; }
   bool suits(const ExecutionContext&) const { return true; }

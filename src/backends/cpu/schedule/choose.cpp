@@ -98,11 +98,13 @@ std::vector<Schedule> across_rows(const Kernel& kernel, const Machine& machine) 
   return all;
 }
 
-// Two rows load the sums of columns half as often. But two that stream parts of lines in turns take several times as long.
+// Two rows load the sums of columns half as often. But two that store parts of lines in turns take longer.
 int rows_of_a_strip(const Kernel& kernel, Schedule schedule, const Machine& machine) {
   schedule.rows_together = 2;
   const auto sends_parts = [&](int a) { return stores_of_parts(kernel, kernel.arg(a), schedule, machine) > 0; };
-  const bool any = std::any_of(schedule.streamed.begin(), schedule.streamed.end(), sends_parts);
+  const auto splits_lines = [&](const kernel::Arg& arg) { return splits_lines_in_turns(kernel, arg, schedule); };
+  const bool any = std::any_of(schedule.streamed.begin(), schedule.streamed.end(), sends_parts) ||
+                   (schedule.streamed.empty() && std::any_of(kernel.args.begin(), kernel.args.end(), splits_lines));
   return kernel.has_column_sum() && !any ? 2 : 1;
 }
 

@@ -44,6 +44,8 @@ constexpr double kPerRow = 0.1;
 constexpr double kPerNarrowRow = 0.4;
 // With these, the fraction of the time of streaming that rows add which share a loop: they store parts of lines in turns.
 constexpr double kInTurns = 0.15;
+// What a line costs that such rows write in parts, in turns, in lines from the second level.
+constexpr double kSplitInTurns = 5;
 
 // Approximate number of operations on a vector of elements.
 int operations_of(const Node& n) {
@@ -200,6 +202,7 @@ void CostModel::count_traffic(const Schedule& s, Row& row) const {
     const auto bytes = static_cast<double>(bytes_of(arg.dtype, elements));
     const bool is_streamed = contains(s.streamed, static_cast<int>(a));
     (arg.output ? is_streamed ? row.streamed : row.written : row.read) += bytes / kLineBytes;
+    if (!is_streamed && splits_lines_in_turns(kernel_, arg, s)) row.split += bytes / kLineBytes;
     if (!is_streamed) continue;
     held -= bytes * rows_;
     row.sent += bytes / kLineBytes * stores_of_parts(kernel_, arg, s, machine_) * costs.write.back();
@@ -377,6 +380,7 @@ void CostModel::add_walk(size_t place, const Schedule& s, const Row& row, Walkin
   double arithmetic = vectors * of_vector;
   if (is_last && s.follows_lines) arithmetic += 2 * (costs.branch_mispredict + of_vector);
   if (is_last && s.realigns) arithmetic += vectors * costs.operation;
+  if (is_last) work.access += row.split * kSplitInTurns * costs.read[1];
   if (in_strips) arithmetic += costs.branch_mispredict * std::ceil(size_ / static_cast<double>(s.strip));
   const double access = work.access + work.asked * costs.read[0];
   walking.time += both(arithmetic, access);

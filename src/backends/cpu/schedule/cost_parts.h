@@ -29,6 +29,7 @@ inline double of_gathered_vector(const Costs& costs, double lanes) { return cost
 // The properties of a row under a schedule.
 struct CostModel::Row {
   double read = 0, written = 0, streamed = 0;  // lines that are not shared with other rows
+  double split = 0;                            // of the written ones, those that are stored in parts, in turns with other rows
   double received = 0, sent = 0;  // nanoseconds to move these from the level of the tensors to the caches, and back
   size_t level = 0;               // the level of the tensors: 0 is the first cache, 2 the last one or memory
   double from_memory = 0;         // the fraction of their lines that is in memory

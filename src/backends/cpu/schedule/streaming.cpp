@@ -128,4 +128,10 @@ int stores_of_parts(const Kernel& kernel, const Arg& arg, const Schedule& schedu
   return stores > 1 ? static_cast<int>(stores) : 0;
 }
 
+bool splits_lines_in_turns(const Kernel& kernel, const Arg& arg, const Schedule& schedule) {
+  if (schedule.transposed || schedule.rows_together < 2 || kernel.outer_rank == 0 || !arg.output || arg.column) return false;
+  return arg.strides.back() == 1 && bytes_of(arg.dtype, lane_count(kernel, schedule.vector_bits)) == kLine &&
+         !fills_lines(arg, static_cast<size_t>(kernel.outer_rank) - 1);
+}
+
 }  // namespace lamina::cpu

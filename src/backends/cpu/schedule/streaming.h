@@ -30,4 +30,9 @@ bool begin_alike(const kernel::Kernel& kernel, const kernel::Arg& arg, int rows)
 // in turns, if they begin at the same offset and a vector is less than a line.
 int stores_of_parts(const kernel::Kernel& kernel, const kernel::Arg& arg, const Schedule& schedule, const Machine& machine);
 
+// Whether the vectors of the arg that are stored are as wide as a line and its rows begin within lines, so that each store
+// writes parts of two lines. A core joins the parts of a line if the stores follow each other, but not if the rows of a loop
+// store in turns.
+bool splits_lines_in_turns(const kernel::Kernel& kernel, const kernel::Arg& arg, const Schedule& schedule);
+
 }  // namespace lamina::cpu

@@ -186,6 +186,17 @@ TEST(CostModel, RowsOfALoopDoNotStreamPartsOfLinesInTurns) {
   }
 }
 
+// Stores of whole lines to rows that begin within lines write two lines each. Rows that share a loop store in turns, which
+// keeps a core from joining the parts; vectors of less than a line have such stores in any case.
+TEST(CostModel, RowsThatBeginWithinLinesDoNotShareALoop) {
+  const auto rows_of_a_loop = [](const Shape& shape) {
+    return cpu::choose_schedule(layer_norm(shape), xeon().machine, true).rows_together;
+  };
+  for (const int64_t size : {257, 769, 4093}) EXPECT_EQ(rows_of_a_loop({172000 / size, size}), 1) << size;
+  for (const int64_t size : {256, 768, 4096}) EXPECT_GT(rows_of_a_loop({172000 / size, size}), 1) << size;
+  EXPECT_GT(rows_of_a_loop({86, 4093, DataType::bf16}), 1);
+}
+
 // Vectors of less than a line walk for long enough that memory would be idle, if it were not asked for the next rows then.
 TEST(CostModel, NarrowVectorsAskForTheNextRows) {
   Machine narrow = desktop().machine;
