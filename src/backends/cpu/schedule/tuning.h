@@ -43,7 +43,7 @@ inline constexpr int64_t kLiveBytesTransposed = int64_t{128} << 10;
 // them.   schedules softmax:f32:86x16384 softmax:f32:8x128256 softmax:bf16:86x16384
 inline constexpr int64_t kLiveBytesOfFunctions = int64_t{1} << 20;
 // The most bytes of live values that are on a thread's stack, above kLiveBytes, as nodes have a chunk more than their rows.
-// Scratch memory is taken under a lock, which costs short calls more than their work (0076).
+// Each call takes scratch memory and returns it, which short ones notice (0076).
 inline constexpr int64_t kLiveBytesOnStack = int64_t{28} << 10;
 
 // ---- the shape of loops
