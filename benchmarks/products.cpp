@@ -30,6 +30,7 @@
 #include "backends/cpu/code/host_machine.h"
 #include "backends/cpu/library/products/product_runner.h"
 #include "backends/schedule/schedule_text.h"
+#include "kernels/parts.h"
 #include "oneapi/dnnl/dnnl.hpp"
 #include "roofline/fma_peak.h"
 #include "turns.h"
@@ -172,8 +173,8 @@ class OneDnn {
   bool is_fast_ = false;
 };
 
-// `fields`: "name value, name value".
-ProductSchedule changed(ProductSchedule schedule, std::string_view fields) {
+// `fields`: "name value, name value". Blocks of columns are whole panels after it.
+ProductSchedule changed(const lamina::kernel::Contraction& contraction, ProductSchedule schedule, std::string_view fields) {
   namespace text = lamina::schedule_text;
   while (!fields.empty()) {
     std::string_view value = text::take_until(fields, ", ");
@@ -182,6 +183,8 @@ ProductSchedule changed(ProductSchedule schedule, std::string_view fields) {
       if (name == known) text::read(value, schedule.*member);
     });
   }
+  const int64_t columns = lamina::cpu::panel_columns(contraction, schedule);
+  schedule.column_block = lamina::kernel::parts(schedule.column_block, columns) * columns;
   return schedule;
 }
 
@@ -204,7 +207,7 @@ class Others {
       if (fields == "search")
         search(before);
       else
-        print(before, changed(before, fields));
+        print(before, changed(contraction_, before, fields));
     }
   }
 

@@ -95,7 +95,7 @@ void Prefetch::prefetch_along(const std::vector<Row*>& rows, const NodeList& nod
     const Ahead asked = ahead_of(element_bytes, phase);
     const int64_t pace = is_long ? element_bytes : asked.pace;
     llvm::Value* const ahead = is_long ? i64(schedule_.ahead_in_row) : bytes_ahead(row_bytes, element_bytes, asked);
-    const int level = is_long || schedule_.prefetches_to_first ? kFirstLevel : kSecondLevel;
+    const int level = !is_long && schedule_.prefetches_to_first ? kFirstLevel : kSecondLevel;
     // Only lines that start within the part of these vectors.
     const int64_t begin = (static_cast<int64_t>(first) * e_.width * pace + kLine - 1) / kLine * kLine;
     const int64_t end = static_cast<int64_t>(first + count) * e_.width * pace;

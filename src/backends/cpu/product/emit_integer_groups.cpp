@@ -143,7 +143,7 @@ class IntegerTileEmitter {
       const auto byte = static_cast<int64_t>(j) * f_.vector_bytes();
       llvm::Value* const place = f_.at(run.words, f_.i64(byte));
       const Values codes = codes_of(f_.load(words_, place));
-      if (tile_.bytes_ahead > 0 && byte % kLine == 0) f_.prefetch(f_.at(place, f_.i64(tile_.bytes_ahead)));
+      if (tile_.bytes_ahead > 0 && byte % kLine == 0) f_.prefetch_second(f_.at(place, f_.i64(tile_.bytes_ahead)));
       for (size_t part = 0; part < codes.size(); ++part) {
         llvm::Value* const at = f_.b.CreateAdd(run.place, f_.i64(static_cast<int64_t>(part) * kWord));
         for (size_t row = 0; row < rows_.size(); ++row) add(run.sums[row * vectors() + j], codes[part], word_of_row(row, at));

@@ -126,7 +126,7 @@ class TileEmitter {
     llvm::Value* const second = f_.at(from, row);
     for (int64_t i = 0; i < rows; ++i) {
       llvm::Value* const ahead = f_.at(from, f_.b.CreateMul(row, f_.i64(rows * product_tuning::kRowsCopiedAhead + i)));
-      for (int64_t byte = 0; byte < tile_.vectors * vector_bytes; byte += kLine) f_.prefetch(f_.at(ahead, f_.i64(byte)));
+      for (int64_t byte = 0; byte < tile_.vectors * vector_bytes; byte += kLine) f_.prefetch_second(f_.at(ahead, f_.i64(byte)));
     }
     Values words = tile_.multiplies_pairs ? words_of_rows(f_, tile_.vectors, from, second) : Values{};
     for (int j = 0; j < tile_.vectors; ++j) {
@@ -170,16 +170,39 @@ class TileEmitter {
     for (int entry = 0; entry < entries; ++entry) {
       if (entry * tile_.lines_of_next % entries < tile_.lines_of_next)
         f_.prefetch_second(f_.at(ahead, of_entry(ahead_k_, entry)));
-      const int64_t first = entry * row_bytes_;
-      for (int64_t byte = (first + kLine - 1) / kLine * kLine; tile_.bytes_ahead > 0 && byte < first + row_bytes_;
-           byte += kLine)
-        for (int stream = 0; stream < (tile_.splits_panels ? tile_.vectors : 1); ++stream)
-          f_.prefetch(f_.at(f_.at(weights, to_vector(stream)), f_.i64(tile_.bytes_ahead + byte)));
+      if (tile_.bytes_ahead > 0) prefetch_weights(weights, entry);
       add_products(state, f_.at(weights, of_entry(weights_k_, entry)),
                    [&](int row) { return f_.at(src(row), of_entry(src_k_, entry)); });
     }
     return state;
   }
+
+  // Rows that are packed follow each other: the lines of all entries of a step.
+  void prefetch_weights(llvm::Value* weights, int entry) {
+    if (!tile_.is_dense) return prefetch_matrix(f_.at(weights, of_entry(weights_k_, entry)));
+    const int64_t first = entry * row_bytes_;
+    for (int64_t byte = (first + kLine - 1) / kLine * kLine; byte < first + row_bytes_; byte += kLine)
+      for (int stream = 0; stream < streams(); ++stream)
+        prefetch_line(f_.at(f_.at(weights, to_vector(stream)), f_.i64(tile_.bytes_ahead + byte)));
+  }
+  // Tiles of few rows use lines as fast as memory sends them, and the first-level cache waits for fewer lines at a time than
+  // the second (decision 0078).
+  void prefetch_line(llvm::Value* line) {
+    tile_.rows <= product_tuning::kRowsThatWaitForMemory ? f_.prefetch_second(line) : f_.prefetch(line);
+  }
+  // Rows of a matrix are many streams, each of a few lines at a time, which memory sends.
+  void prefetch_matrix(llvm::Value* row) {
+    const int rows = takes_pairs_of_rows() ? 2 : 1;
+    for (int i = 0; i < rows * streams(); ++i) {
+      llvm::Value* const begin = f_.at(i % rows == 0 ? row : second_of_pair(row), to_vector(i / rows));
+      for (int64_t byte = 0; byte < row_bytes_; byte += kLine)
+        f_.prefetch_second(f_.at(begin, f_.i64(tile_.bytes_ahead + byte)));
+    }
+  }
+  int streams() const { return tile_.splits_panels ? tile_.vectors : 1; }
+  bool takes_pairs_of_rows() const { return tile_.multiplies_pairs && tile_.weights == DataType::bf16; }
+  llvm::Value* second_of_pair(llvm::Value* row) { return f_.at(row, f_.b.CreateSDiv(weights_k_, f_.i64(2))); }
+
   void add_products(Values& sums, llvm::Value* weights, const std::function<llvm::Value*(int row)>& src) {
     const Values row_of_weights = weights_at(weights);
     for (int row = 0; row < tile_.rows; ++row) {
@@ -226,8 +249,7 @@ class TileEmitter {
 
   // A row of the panel.
   Values weights_at(llvm::Value* row) {
-    if (tile_.multiplies_pairs && tile_.weights == DataType::bf16)
-      return words_of_rows(f_, tile_.vectors, row, f_.at(row, f_.b.CreateSDiv(weights_k_, f_.i64(2))));
+    if (takes_pairs_of_rows()) return words_of_rows(f_, tile_.vectors, row, second_of_pair(row));
     Values vectors;
     for (int j = 0; j < tile_.vectors; ++j) {
       llvm::Value* const place = f_.at(row, to_vector(j));

@@ -205,7 +205,7 @@ void choose_streaming(const Contraction& c, const Machine& machine, const Produc
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
   const bool is_one_tile = c.matrices.m <= s.rows;
   // Else a block of k is read along its rows, by wide panels as fast as whole rows.
-  s.panels_first = s.copies_panels || (!is_one_tile && (has_whole_lines(s) || use.makes_rows || c.adds));
+  s.panels_first = s.copies_panels || (!is_one_tile && (use.makes_rows || c.adds));
   s.prefetches = s.copies_panels || (!has_short_rows(c, s) && (!is_one_tile || s.vectors < vectors_of(machine).back()));
   const int64_t columns = panel_columns(c, s);
   s.column_block = s.copies_panels ? columns : block_of(c.matrices.n, use.threads, columns);
@@ -218,7 +218,7 @@ void choose_streaming(const Contraction& c, const Machine& machine, const Produc
 // is slow: weights larger than a part of the last-level cache, which is larger for more rows, are read along their rows.
 bool carries_cost_more(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
   if (s.copies_panels || s.k_block >= c.elements_of_k()) return false;
-  if (!tiles_read_rows(c, s)) return c.matrices.m >= s.k_block;
+  if (!tiles_read_rows(c, s) || has_whole_lines(s)) return c.matrices.m >= s.k_block;
   const int64_t bytes = bytes_of(c.matrices.weights.dtype, c.matrices.k * c.matrices.n);
   return machine.caches.last == 0 || bytes * product_tuning::kRowsInLastCache < c.matrices.m * machine.caches.last;
 }

@@ -46,6 +46,9 @@ inline constexpr int64_t kShareOfGroup = 3;
 // Bytes of a packed panel that are prefetched ahead of the register tile.
 inline constexpr int64_t kBytesOfPanelAhead = 2048;
 
+// The most rows of a register tile that uses lines of packed weights as fast as memory sends them.
+inline constexpr int kRowsThatWaitForMemory = 4;
+
 // Multiply-adds of vectors, and entries of k, in a step of the loop of a register tile, at most. With more, a smaller part of
 // its instructions advance pointers and count: a core that shares its front end with another thread has 3 a cycle for each.
 inline constexpr int kMultiplyAddsOfStep = 48;
