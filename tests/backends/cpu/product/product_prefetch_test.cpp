@@ -1,5 +1,6 @@
 // The prefetches of register tiles, in the emitted LLVM IR: each line of weights that an entry of k reads, once.
 #include <gtest/gtest.h>
+#include <llvm/IR/IntrinsicInst.h>
 
 #include <vector>
 
