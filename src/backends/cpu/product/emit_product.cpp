@@ -190,7 +190,7 @@ class TileEmitter {
   void prefetch_line(llvm::Value* line) {
     tile_.rows <= product_tuning::kRowsThatWaitForMemory ? f_.prefetch_second(line) : f_.prefetch(line);
   }
-  // Rows of a matrix are many streams, each of a few lines at a time, which memory sends.
+  // Rows of a matrix, or of a panel for more columns, do not follow each other: many streams, each of a few lines at a time.
   void prefetch_matrix(llvm::Value* row) {
     const int rows = takes_pairs_of_rows() ? 2 : 1;
     for (int i = 0; i < rows * streams(); ++i) {

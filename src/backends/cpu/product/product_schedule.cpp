@@ -215,7 +215,8 @@ void choose_streaming(const Contraction& c, const Machine& machine, const Produc
 
 // Weights that are read in place with short blocks of k: whether loading and storing the sums of all rows for each block takes
 // longer than a copy of the weights, which loads and stores each of the block's rows. A copy reads memory panel by panel, which
-// is slow: weights larger than a part of the last-level cache, which is larger for more rows, are read along their rows.
+// is slow: weights larger than a part of the last-level cache, which is larger for more rows, are read along their rows. With
+// vectors of a line, blocks of k are long enough for any size (decision 0078).
 bool carries_cost_more(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
   if (s.copies_panels || s.k_block >= c.elements_of_k()) return false;
   if (!tiles_read_rows(c, s) || has_whole_lines(s)) return c.matrices.m >= s.k_block;
