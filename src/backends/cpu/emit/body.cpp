@@ -63,7 +63,7 @@ size_t Body::vectors_of_stores() const {
     const int64_t bytes = bytes_of(kernel_.arg(n.arg).dtype, e_.width);
     of_streams = std::max(of_streams, static_cast<size_t>(tuning::kLinesOfStream * tuning::kLine / bytes));
   }
-  const bool in_parts = streams > 1 && vector_bits(e_.target) < 8 * tuning::kLine;
+  const bool in_parts = streams > 1 && !tuning::is_line(vector_bits(e_.target));
   return in_parts ? std::max(of_stores, of_streams) : of_stores;
 }
 

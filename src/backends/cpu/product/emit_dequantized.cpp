@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "backends/cpu/product/product_function.h"
+#include "backends/cpu/program/tuning.h"
 #include "backends/cpu/vector/convert.h"
 #include "interface/status.h"
 
@@ -13,9 +14,9 @@ namespace lamina::cpu {
 
 namespace {
 
+using tuning::kLine;
 using Values = ProductFunction::Values;
 
-constexpr int kLine = 64;            // bytes
 constexpr int kBitsOfMantissa = 23;  // without the leading one
 constexpr int kBitsInPlace = 16;     // of a word: they are inserted where they are; the others are shifted down first
 

@@ -8,15 +8,16 @@
 #include "backends/cpu/product/pairs.h"
 #include "backends/cpu/product/product_function.h"
 #include "backends/cpu/program/integer_row.h"
+#include "backends/cpu/program/tuning.h"
 #include "interface/status.h"
 
 namespace lamina::cpu {
 
 namespace {
 
+using tuning::kLine;
 using Values = ProductFunction::Values;
 
-constexpr int kLine = 64;              // bytes
 constexpr int64_t kUnrolledWords = 8;  // of a run
 constexpr int64_t kWord = 4;           // bytes
 constexpr uint32_t kOnes = 0x01010101;

@@ -19,8 +19,6 @@ using kernel::parts;
 
 using tuning::kLine;
 
-bool has_whole_lines(const ProductSchedule& s) { return s.vector_bits >= 8 * kLine; }
-
 int64_t bytes_of_sum(const Contraction& c) { return c.sum_type() == kernel::Type::f64 ? 8 : 4; }
 
 // Of at most this many blocks, in whole units except for the last one.
@@ -109,13 +107,13 @@ bool tiles_read_rows(const Contraction& c, const ProductSchedule& s) {
 bool are_adjacent(const Contraction& c) { return c.matrices.weights.row_stride == c.matrices.n; }
 bool has_short_rows(const Contraction& c, const ProductSchedule& s) {
   return are_adjacent(c) && bytes_of(c.matrices.weights.dtype, c.matrices.n) <= product_tuning::kShortRow &&
-         !has_whole_lines(s);
+         !tuning::is_line(s.vector_bits);
 }
 
 // Of k, for weights that are read in place: one stream a row. Rows that are adjacent in memory are one stream, of which a half
 // of the first-level cache is read before the next columns follow, or more where rows are short.
 int64_t entries_of_streams(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
-  const bool reads_lines = s.prefetches && has_whole_lines(s);
+  const bool reads_lines = s.prefetches && tuning::is_line(s.vector_bits);
   const int64_t streams = reads_lines             ? product_tuning::kStreamsOfLines
                           : tiles_read_rows(c, s) ? product_tuning::kStreamsOfTiles
                                                   : product_tuning::kStreams;
@@ -219,7 +217,7 @@ void choose_streaming(const Contraction& c, const Machine& machine, const Produc
 // vectors of a line, blocks of k are long enough for any size (decision 0078).
 bool carries_cost_more(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
   if (s.copies_panels || s.k_block >= c.elements_of_k()) return false;
-  if (!tiles_read_rows(c, s) || has_whole_lines(s)) return c.matrices.m >= s.k_block;
+  if (!tiles_read_rows(c, s) || tuning::is_line(s.vector_bits)) return c.matrices.m >= s.k_block;
   const int64_t bytes = bytes_of(c.matrices.weights.dtype, c.matrices.k * c.matrices.n);
   return machine.caches.last == 0 || bytes * product_tuning::kRowsInLastCache < c.matrices.m * machine.caches.last;
 }
@@ -358,7 +356,7 @@ void choose_made_rows(const Contraction& c, const Machine& machine, const Produc
 // Of one tile of rows, which reads packed weights once: whether it reads several streams of addresses. A prefetcher starts
 // again at each page of a stream. Vectors that are whole lines are read as fast from one stream (decision 0073).
 bool reads_streams(const ProductUse& use, const ProductSchedule& s) {
-  return use.packs_ahead && !use.makes_rows && s.vectors > 1 && !has_whole_lines(s);
+  return use.packs_ahead && !use.makes_rows && s.vectors > 1 && !tuning::is_line(s.vector_bits);
 }
 
 // While a panel of packed weights is used, the next one is read into the second-level cache, which has space for both. A tile

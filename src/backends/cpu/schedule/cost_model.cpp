@@ -90,7 +90,7 @@ double of_row_values(const Kernel& kernel, const Costs& costs) {
 double missing(double bytes, double cache) { return std::clamp(2 * bytes / std::max(cache, 1.0) - 1.5, 0.0, 1.0); }
 
 // Whether a walk needs several vectors for a line.
-bool has_narrow_vectors(const Machine& machine) { return vector_bits(machine) < 8 * tuning::kLine; }
+bool has_narrow_vectors(const Machine& machine) { return !tuning::is_line(vector_bits(machine)); }
 
 // Whether a working set does not fit a cache. Calls walk over all of their memory in the same order, so a cache that is too
 // small has evicted each line before its next use.

@@ -87,7 +87,7 @@ bool begins_within_lines(const Kernel& kernel, const Schedule& schedule) {
 bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule, const Machine& machine) {
   const bool has_one_outer_dim = kernel.outer_rank == 1 && kernel.extents.size() == 2, wide = kernel.computes_in_f64();
   const bool fits_vector = kernel.row_size() <= lane_count(kernel, schedule.vector_bits);
-  if (schedule.split || !has_one_outer_dim || !machine.instructions->joins_lines || schedule.vector_bits != 8 * kLine ||
+  if (schedule.split || !has_one_outer_dim || !machine.instructions->joins_lines || !tuning::is_line(schedule.vector_bits) ||
       !kernel.has_row_reduction() || kernel.has_column_sum() || fits_vector)
     return false;
   const kernel::Type type = wide ? kernel::Type::f64 : kernel::Type::f32;
