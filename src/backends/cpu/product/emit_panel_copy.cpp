@@ -58,7 +58,7 @@ class CopyEmitter {
     const int64_t read_bytes = copy_.vectors * f_.lanes * from_bytes_;
     f_.repeat(f_.arg(3), {f_.arg(0), f_.arg(2)}, [&](const Values& state) {
       for (int64_t byte = 0; copy_.bytes_ahead > 0 && byte < read_bytes; byte += kLine)
-        f_.prefetch_second(f_.at(state[0], f_.i64(copy_.bytes_ahead + byte)));
+        f_.prefetch_weights(f_.at(state[0], f_.i64(copy_.bytes_ahead + byte)), copy_.prefetches_to_first);
       for (int64_t i = 0; i < copy_.vectors * f_.lanes; i += f_.lanes)
         store(loaded(f_.vector, f_.at(state[0], f_.i64(i * from_bytes_))), f_.at(state[1], f_.i64(i * to_bytes_)));
       return Values{f_.at(state[0], f_.arg(1)), f_.at(state[1], f_.i64(row_bytes_))};
@@ -73,7 +73,7 @@ class CopyEmitter {
       llvm::Value* const second = f_.at(state[0], stride);
       for (llvm::Value* const row : {state[0], second}) {
         for (int64_t byte = 0; copy_.bytes_ahead > 0 && byte < read_bytes; byte += kLine)
-          f_.prefetch_second(f_.at(row, f_.i64(copy_.bytes_ahead + byte)));
+          f_.prefetch_weights(f_.at(row, f_.i64(copy_.bytes_ahead + byte)), copy_.prefetches_to_first);
       }
       Values joined = copy_.joins_rows ? words_of_rows(f_, copy_.vectors, state[0], second) : Values{};
       for (int64_t i = 0; !copy_.joins_rows && i < read_bytes; i += f_.lanes * entry_bytes)
@@ -104,7 +104,7 @@ class CopyEmitter {
     llvm::Value* column = from;
     for (int i = 0; i < f_.lanes; ++i) {
       block.push_back(in_lanes(loaded(f_.vector, column)));
-      if (copy_.bytes_ahead > 0) f_.prefetch_second(f_.at(column, f_.i64(copy_.bytes_ahead)));
+      if (copy_.bytes_ahead > 0) f_.prefetch_weights(f_.at(column, f_.i64(copy_.bytes_ahead)), copy_.prefetches_to_first);
       column = f_.at(column, f_.arg(1));
     }
     fence(f_.b, block);
@@ -157,7 +157,7 @@ std::string describe(const PanelCopy& copy) {
               copy.is_paired    ? ", in pairs"
               : copy.joins_rows ? ", joins rows"
                                 : "",
-              ", prefetches ", copy.bytes_ahead, " bytes ahead");
+              ", prefetches ", copy.bytes_ahead, " bytes ahead", copy.prefetches_to_first ? " to the first level" : "");
 }
 
 }  // namespace lamina::cpu

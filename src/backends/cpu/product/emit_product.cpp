@@ -185,18 +185,14 @@ class TileEmitter {
       for (int stream = 0; stream < streams(); ++stream)
         prefetch_line(f_.at(f_.at(weights, to_vector(stream)), f_.i64(tile_.bytes_ahead + byte)));
   }
-  // Tiles of few rows use lines as fast as memory sends them, and the first-level cache waits for fewer lines at a time than
-  // the second (decision 0078).
-  void prefetch_line(llvm::Value* line) {
-    tile_.rows <= product_tuning::kRowsThatWaitForMemory ? f_.prefetch_second(line) : f_.prefetch(line);
-  }
+  void prefetch_line(llvm::Value* line) { f_.prefetch_weights(line, tile_.prefetches_to_first); }
   // Rows of a matrix, or of a panel for more columns, do not follow each other: many streams, each of a few lines at a time.
   void prefetch_matrix(llvm::Value* row) {
     const int rows = takes_pairs_of_rows() ? 2 : 1;
     for (int i = 0; i < rows * streams(); ++i) {
       llvm::Value* const begin = f_.at(i % rows == 0 ? row : second_of_pair(row), to_vector(i / rows));
       for (int64_t byte = 0; byte < row_bytes_; byte += kLine)
-        f_.prefetch_second(f_.at(begin, f_.i64(tile_.bytes_ahead + byte)));
+        prefetch_line(f_.at(begin, f_.i64(tile_.bytes_ahead + byte)));
     }
   }
   int streams() const { return tile_.splits_panels ? tile_.vectors : 1; }
@@ -295,6 +291,7 @@ std::string describe(const ProductTile& tile) {
               tile.last_lanes == 0 ? "" : join(", ", tile.last_lanes, " lanes of the last"),
               tile.multiplies_pairs ? ", in pairs" : "", tile.along_k ? ", weights along k" : "",
               tile.bytes_ahead == 0 ? "" : join(", prefetches ", tile.bytes_ahead, " bytes ahead"),
+              tile.prefetches_to_first ? " to the first level" : "",
               tile.lines_of_next == 0 ? "" : join(", prefetches ", tile.lines_of_next, " lines of the next weights"),
               tile.copies_next ? join(", copies the next weights from ", name_of(tile.copied)) : "",
               tile.has_pointers ? ", rows by pointers" : "", tile.is_dense ? ", dense" : "",

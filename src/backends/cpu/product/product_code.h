@@ -30,6 +30,7 @@ struct ProductTile {
   bool multiplies_pairs = false;    // of bf16
   // Prefetches this far behind the weights that it reads; along k, the next group of as many bytes of each column. 0: not.
   int64_t bytes_ahead = 0;
+  bool prefetches_to_first = false;  // these, into the first-level cache, else into the second
   // Of the next panel (ProductStrides), which a step of the loop along k prefetches: at most one for each entry.
   int lines_of_next = 0;
   // Entries of k follow each other in src, and rows in the panel, whose distances in ProductStrides are not read.
@@ -65,6 +66,7 @@ struct PanelCopy {
   int vectors = 1;
   bool along_k = true;
   int64_t bytes_ahead = 0;  // prefetches this far along the contiguous dim; 0: not
+  bool prefetches_to_first = false;
 };
 
 std::string describe(const PanelCopy& copy);

@@ -101,6 +101,7 @@ class ProductFunction {
                       {pointer, b.getInt32(writes ? 1 : 0), b.getInt32(3), b.getInt32(1)});
   }
   // Into the second-level cache.
+  void prefetch_weights(llvm::Value* pointer, bool to_first) { to_first ? prefetch(pointer) : prefetch_second(pointer); }
   void prefetch_second(llvm::Value* pointer) {
     b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()}, {pointer, b.getInt32(0), b.getInt32(2), b.getInt32(1)});
   }

@@ -434,6 +434,7 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
   if (use.makes_rows) choose_made_rows(c, machine, use, s);
   s.splits_panels = use.vectors > 0 ? use.splits_panels : is_one_tile && reads_streams(use, s);
   if (!s.splits_panels) choose_prefetches(c, machine, use, s);
+  s.prefetches_to_first = use.packs_ahead && s.rows > product_tuning::kRowsThatWaitForMemory;
   if (!use.packs_ahead && !use.makes_rows && may_copy_next(c, s)) choose_copies(c, machine, s);
   return s;
 }

@@ -46,11 +46,12 @@ TEST(ProductPrefetch, OfPairsIsOfBothRows) {
 }
 
 // A step of the loop has four entries, and then there is one for the rest.
-TEST(ProductPrefetch, OfAPackedPanelIsIntoTheSecondLevelForFewRows) {
-  for (const int rows : {1, 4, 8}) {
-    const cpu::ProductTile packed{.rows = rows, .vectors = 2, .bytes_ahead = 2048, .is_dense = true};
+TEST(ProductPrefetch, OfAPackedPanelIsIntoTheLevelOfTheSchedule) {
+  for (const bool to_first : {false, true}) {
+    const cpu::ProductTile packed{
+        .rows = 8, .vectors = 2, .bytes_ahead = 2048, .prefetches_to_first = to_first, .is_dense = true};
     const int entries = cpu::entries_of_step(packed) + (cpu::entries_of_step(packed) > 1 ? 1 : 0);
-    EXPECT_EQ(levels_of(packed), Levels(static_cast<size_t>(2 * entries), rows <= 4 ? kSecondLevel : kFirstLevel)) << rows;
+    EXPECT_EQ(levels_of(packed), Levels(static_cast<size_t>(2 * entries), to_first ? kFirstLevel : kSecondLevel));
   }
 }
 

@@ -215,7 +215,8 @@ void ProductRunner::Compiler::add_panel_copies(ProductCode::PanelCode& code, int
                                          .vector_bits = schedule_.vector_bits,
                                          .vectors = program_.splits_panels ? 1 : vectors,
                                          .along_k = copy.is_along_k(),
-                                         .bytes_ahead = schedule_.prefetches ? ahead : 0}),
+                                         .bytes_ahead = schedule_.prefetches ? ahead : 0,
+                                         .prefetches_to_first = schedule_.prefetches_to_first && !weights_.are_packed_ahead}),
                      machine_);
   if (program_.copied_type == program_.panel_type) return;
   code.conversion = compile_code(source_of(PanelCopy{.from = program_.copied_type,
@@ -242,6 +243,7 @@ CompiledCode ProductRunner::Compiler::tile_of(int64_t rows, int64_t columns, int
                         .last_lanes = last_lanes,
                         .multiplies_pairs = contraction_.multiplies_pairs,
                         .bytes_ahead = bytes_ahead(),
+                        .prefetches_to_first = schedule_.prefetches_to_first,
                         .is_dense = is_dense(),
                         .splits_panels = program_.splits_panels,
                         .copies_next = program_.copies_next,
