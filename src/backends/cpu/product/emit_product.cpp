@@ -191,8 +191,7 @@ class TileEmitter {
     const int rows = takes_pairs_of_rows() ? 2 : 1;
     for (int i = 0; i < rows * streams(); ++i) {
       llvm::Value* const begin = f_.at(i % rows == 0 ? row : second_of_pair(row), to_vector(i / rows));
-      for (int64_t byte = 0; byte < row_bytes_; byte += kLine)
-        prefetch_line(f_.at(begin, f_.i64(tile_.bytes_ahead + byte)));
+      for (int64_t byte = 0; byte < row_bytes_; byte += kLine) prefetch_line(f_.at(begin, f_.i64(tile_.bytes_ahead + byte)));
     }
   }
   int streams() const { return tile_.splits_panels ? tile_.vectors : 1; }

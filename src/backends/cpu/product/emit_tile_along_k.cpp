@@ -100,7 +100,8 @@ class TileAlongKEmitter {
     llvm::Value *&src = state[f_.sums()], *&weights = state[f_.sums() + 1], *column = weights;
     for (int lane = 0; lane < f_.lanes; ++lane) {
       words.push_back(f_.load(f_.vector, column));
-      if (static_cast<size_t>(lane) < lines.size()) f_.prefetch_weights(lines[static_cast<size_t>(lane)], tile_.prefetches_to_first);
+      if (static_cast<size_t>(lane) < lines.size())
+        f_.prefetch_weights(lines[static_cast<size_t>(lane)], tile_.prefetches_to_first);
       column = f_.at(column, column_);
     }
     fence(f_.b, words);

@@ -110,6 +110,12 @@ bool has_short_rows(const Contraction& c, const ProductSchedule& s) {
          !tuning::is_line(s.vector_bits);
 }
 
+// Whether the last-level cache has the weights from one call to the next, so that the order of reading matters little.
+bool stay_in_cache(const Contraction& c, const Machine& machine) {
+  const int64_t bytes = bytes_of(c.matrices.weights.dtype, c.matrices.k * c.matrices.n);
+  return bytes * product_tuning::kShareOfWeights <= machine.caches.last;
+}
+
 // Of k, for weights that are read in place: one stream a row. Rows that are adjacent in memory are one stream, of which a half
 // of the first-level cache is read before the next columns follow, or more where rows are short.
 int64_t entries_of_streams(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
@@ -117,6 +123,8 @@ int64_t entries_of_streams(const Contraction& c, const Machine& machine, const P
   const int64_t streams = reads_lines             ? product_tuning::kStreamsOfLines
                           : tiles_read_rows(c, s) ? product_tuning::kStreamsOfTiles
                                                   : product_tuning::kStreams;
+  if (stay_in_cache(c, machine))
+    return std::max(std::min(product_tuning::kRowsInCache, entries_of_panel(c, machine, s)), streams);
   if (!are_adjacent(c)) return streams;
   const int64_t block =
       has_short_rows(c, s) ? machine.caches.second / product_tuning::kShareOfSecondCache : machine.caches.first / 2;
@@ -204,7 +212,9 @@ void choose_streaming(const Contraction& c, const Machine& machine, const Produc
   const bool is_one_tile = c.matrices.m <= s.rows;
   // Else a block of k is read along its rows, by wide panels as fast as whole rows.
   s.panels_first = s.copies_panels || (!is_one_tile && (use.makes_rows || c.adds));
-  s.prefetches = s.copies_panels || (!has_short_rows(c, s) && (!is_one_tile || s.vectors < vectors_of(machine).back()));
+  const bool is_wide =
+      s.vectors == vectors_of(machine).back() && (tuning::is_line(s.vector_bits) || !stay_in_cache(c, machine));
+  s.prefetches = s.copies_panels || (!has_short_rows(c, s) && !(is_one_tile && is_wide));
   const int64_t columns = panel_columns(c, s);
   s.column_block = s.copies_panels ? columns : block_of(c.matrices.n, use.threads, columns);
   const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : entries_of_streams(c, machine, s);

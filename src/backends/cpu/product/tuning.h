@@ -15,6 +15,11 @@ inline constexpr int64_t kStreamsOfLines = 64;
 // Likewise, if several tiles of rows read them, which carry over more sums for each block of these rows.
 inline constexpr int64_t kStreamsOfTiles = 12;
 
+// The same for weights that stay in the last-level cache, if these are at most a part of it: the cache, in parts of this.
+// Longer blocks carry sums over less often, but read more pages before they come to the same ones again.
+inline constexpr int64_t kRowsInCache = 256;
+inline constexpr int64_t kShareOfWeights = 2;
+
 // Such tiles read weights in place if these are larger than a part of the last-level cache: the rows of dst, in parts of this.
 inline constexpr int64_t kRowsInLastCache = 32;
 
