@@ -445,6 +445,9 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
   s.splits_panels = use.vectors > 0 ? use.splits_panels : is_one_tile && reads_streams(use, s);
   if (!s.splits_panels) choose_prefetches(c, machine, use, s);
   s.prefetches_to_first = use.packs_ahead && s.rows > product_tuning::kRowsThatWaitForMemory;
+  // Hardware prefetchers keep up with a cache.
+  if (use.packs_ahead && c.matrices.m <= product_tuning::kRowsThatWaitForMemory && stay_in_cache(c, machine))
+    s.prefetches = false;
   if (!use.packs_ahead && !use.makes_rows && may_copy_next(c, s)) choose_copies(c, machine, s);
   return s;
 }

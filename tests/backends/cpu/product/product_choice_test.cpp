@@ -95,6 +95,26 @@ TEST_P(ProductChoice, ReadsLargeWeightsAlongTheirRows) {
   EXPECT_GT(short_rows.k_block, long_rows.k_block) << describe(short_rows) << ", " << describe(long_rows);
 }
 
+// From a cache the order of reading matters little, so sums are carried over as rarely as the pages allow.
+TEST_P(ProductChoice, ReadsWeightsOfACacheInLongBlocks) {
+  cpu::Machine machine = machine_;
+  machine.caches.last = int64_t{32} << 20;
+  const auto chosen = [&](int64_t m, int64_t size, bool packs_ahead) {
+    return cpu::choose_product_schedule(contraction_of(m, size, size, DataType::f32, {}), machine, {2, packs_ahead});
+  };
+  for (const int64_t m : {1, 2, 4}) {
+    const ProductSchedule near = chosen(m, 768, false), far = chosen(m, 4096, false);
+    EXPECT_FALSE(near.copies_panels || far.copies_panels) << m;
+    EXPECT_GE(near.k_block, 192) << describe(near);
+    EXPECT_LE(far.k_block, 64) << describe(far);
+    EXPECT_FALSE(chosen(m, 768, true).prefetches) << "packed, " << m << " rows";
+    EXPECT_TRUE(chosen(m, 4096, true).prefetches) << "packed, " << m << " rows";
+  }
+  EXPECT_FALSE(chosen(4, 4096, true).prefetches_to_first) << "tiles of few rows wait for memory";
+  EXPECT_TRUE(chosen(64, 4096, true).prefetches_to_first || chosen(64, 4096, true).rows <= 4)
+      << describe(chosen(64, 4096, true));
+}
+
 TEST_P(ProductChoice, KeepsRowsInTheLastLevelCache) {
   const int64_t k = 4096, bytes = machine_.caches.last / 4;
   const ProductSchedule s = cpu::choose_product_schedule(contraction_of(16384, k, 4096, DataType::f32, {}), machine_, {2});
