@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "backends/cpu/product/tuning.h"
@@ -55,6 +56,14 @@ bool converts_rows(const Contraction& c) {
 
 // Whether copies of rows take their elements one by one, which is slow: weights are copied by vectors.
 bool gathers_rows(const Contraction& c, const ProductSchedule& s) { return s.copies_rows && c.matrices.src.column_stride != 1; }
+
+// Whether more rows of src begin at the same sets of the first-level cache than these have places. The sets repeat each page.
+bool rows_collide(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+  const int64_t stride = bytes_of(c.matrices.src.dtype, c.matrices.src.row_stride);
+  const int64_t beginnings = product_tuning::kPage / std::gcd(stride, product_tuning::kPage);
+  return stride != 0 && c.matrices.src.column_stride == 1 &&
+         parts(s.rows, beginnings) > machine.caches.first / product_tuning::kPage;
+}
 
 std::vector<bool> row_copies(const Contraction& c) {
   return converts_rows(c) ? candidates::only(true) : candidates::may_be(true);
@@ -430,6 +439,7 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
     ProductSchedule streams = s;
     choose_streaming(c, machine, use, streams);
     if (use.makes_rows) choose_made_rows(c, machine, use, streams);
+    streams.copies_rows |= !use.makes_rows && rows_collide(c, machine, streams);
     if (!carries_cost_more(c, machine, streams)) return streams;
   }
   if (!use.packs_ahead && !use.makes_rows && choose_squares(c, machine, use.threads, s)) return s;
@@ -439,6 +449,7 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
               : is_one_tile   ? widest_tile(c, machine, s)
                               : vectors_of_tile(machine, vectors_of_dst(c, s.vector_bits));
   s.rows = static_cast<int>(std::min<int64_t>(most_rows(machine, s.vectors), c.matrices.m));
+  s.copies_rows |= !use.makes_rows && rows_collide(c, machine, s);
   s.copies_panels = !(use.packs_ahead && (converts_in_tiles(c, s) || use.splits_panels));  // split panels are not copied
   choose_blocks(c, machine, use, s);
   if (use.makes_rows) choose_made_rows(c, machine, use, s);

@@ -115,6 +115,21 @@ TEST_P(ProductChoice, ReadsWeightsOfACacheInLongBlocks) {
       << describe(chosen(64, 4096, true));
 }
 
+// The first-level cache has first / 4096 places for what begins at the same offset of a page.
+TEST_P(ProductChoice, CopiesRowsThatCollide) {
+  cpu::Machine machine = machine_;
+  machine.caches.first = 32 << 10;
+  for (const bool packs_ahead : {false, true}) {
+    for (const int64_t m : {1, 4, 8, 12, 14}) {
+      for (const int64_t k : {1024, 1040, 2048, 4096, 4100}) {
+        const ProductSchedule s =
+            cpu::choose_product_schedule(contraction_of(m, k, 1024, DataType::f32, {}), machine, {2, packs_ahead});
+        EXPECT_EQ(s.copies_rows, k % 1024 == 0 && s.rows > 8) << m << "x" << k << ": " << describe(s);
+      }
+    }
+  }
+}
+
 TEST_P(ProductChoice, KeepsRowsInTheLastLevelCache) {
   const int64_t k = 4096, bytes = machine_.caches.last / 4;
   const ProductSchedule s = cpu::choose_product_schedule(contraction_of(16384, k, 4096, DataType::f32, {}), machine_, {2});
