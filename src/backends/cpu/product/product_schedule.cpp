@@ -249,6 +249,7 @@ bool choose_transposing(const Contraction& c, const Machine& machine, int thread
   if (!is_along_k(c) || !may_read_in_place(c, machine, one_tile)) return false;
   s = one_tile;
   s.row_block = c.matrices.m;
+  s.copies_rows |= rows_collide(c, machine, s);
   s.copies_panels = false;
   s.prefetches = true;
   s.k_block = c.elements_of_k();
