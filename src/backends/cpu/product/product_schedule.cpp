@@ -211,6 +211,26 @@ int widest_tile(const Contraction& c, const Machine& machine, const ProductSched
   return widest;
 }
 
+bool is_one_tile(const Contraction& c, const Machine& machine) {
+  return c.matrices.m <= most_rows(machine, product_tuning::kLeastVectors);
+}
+
+// Each tile of rows reads a packed panel again, so two tiles are better than three.
+void choose_tile(const Contraction& c, const Machine& machine, const ProductUse& use, ProductSchedule& s) {
+  const bool are_two_tiles =
+      use.packs_ahead && !is_one_tile(c, machine) && c.matrices.m <= 2 * most_rows(machine, product_tuning::kLeastVectors + 1);
+  const auto rows_for = [&](int vectors) {
+    return static_cast<int>(
+        std::min<int64_t>(most_rows(machine, vectors), are_two_tiles ? parts(c.matrices.m, 2) : c.matrices.m));
+  };
+  s.rows = rows_for(product_tuning::kLeastVectors);
+  s.vectors = use.vectors > 0                            ? use.vectors
+              : is_one_tile(c, machine) || are_two_tiles ? widest_tile(c, machine, s)
+                                                         : vectors_of_tile(machine, vectors_of_dst(c, s.vector_bits));
+  s.rows = rows_for(s.vectors);
+  s.copies_rows |= !use.makes_rows && rows_collide(c, machine, s);
+}
+
 // The weights are read once, in the order in which they are in memory, as far as prefetchers follow.
 void choose_streaming(const Contraction& c, const Machine& machine, const ProductUse& use, ProductSchedule& s) {
   s.vectors = static_cast<int>(std::min<int64_t>(product_tuning::kLeastVectors, vectors_of_dst(c, s.vector_bits)));
@@ -218,12 +238,11 @@ void choose_streaming(const Contraction& c, const Machine& machine, const Produc
   s.row_block = c.matrices.m;
   s.copies_panels = is_along_k(c) || !may_read_in_place(c, machine, s);
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
-  const bool is_one_tile = c.matrices.m <= s.rows;
   // Else a block of k is read along its rows, by wide panels as fast as whole rows.
-  s.panels_first = s.copies_panels || (!is_one_tile && (use.makes_rows || c.adds));
+  s.panels_first = s.copies_panels || (!is_one_tile(c, machine) && (use.makes_rows || c.adds));
   const bool is_wide =
       s.vectors == vectors_of(machine).back() && (tuning::is_line(s.vector_bits) || !stay_in_cache(c, machine));
-  s.prefetches = s.copies_panels || (!has_short_rows(c, s) && !(is_one_tile && is_wide));
+  s.prefetches = s.copies_panels || (!has_short_rows(c, s) && !(is_one_tile(c, machine) && is_wide));
   const int64_t columns = panel_columns(c, s);
   s.column_block = s.copies_panels ? columns : block_of(c.matrices.n, use.threads, columns);
   const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : entries_of_streams(c, machine, s);
@@ -444,17 +463,11 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
     if (!carries_cost_more(c, machine, streams)) return streams;
   }
   if (!use.packs_ahead && !use.makes_rows && choose_squares(c, machine, use.threads, s)) return s;
-  const bool is_one_tile = c.matrices.m <= most_rows(machine, product_tuning::kLeastVectors);
-  s.rows = static_cast<int>(c.matrices.m);
-  s.vectors = use.vectors > 0 ? use.vectors
-              : is_one_tile   ? widest_tile(c, machine, s)
-                              : vectors_of_tile(machine, vectors_of_dst(c, s.vector_bits));
-  s.rows = static_cast<int>(std::min<int64_t>(most_rows(machine, s.vectors), c.matrices.m));
-  s.copies_rows |= !use.makes_rows && rows_collide(c, machine, s);
+  choose_tile(c, machine, use, s);
   s.copies_panels = !(use.packs_ahead && (converts_in_tiles(c, s) || use.splits_panels));  // split panels are not copied
   choose_blocks(c, machine, use, s);
   if (use.makes_rows) choose_made_rows(c, machine, use, s);
-  s.splits_panels = use.vectors > 0 ? use.splits_panels : is_one_tile && reads_streams(use, s);
+  s.splits_panels = use.vectors > 0 ? use.splits_panels : is_one_tile(c, machine) && reads_streams(use, s);
   if (!s.splits_panels) choose_prefetches(c, machine, use, s);
   s.prefetches_to_first = use.packs_ahead && s.rows > product_tuning::kRowsThatWaitForMemory;
   // Hardware prefetchers keep up with a cache.

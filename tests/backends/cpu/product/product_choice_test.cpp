@@ -130,6 +130,18 @@ TEST_P(ProductChoice, CopiesRowsThatCollide) {
   }
 }
 
+// Each tile of rows reads a packed panel again.
+TEST_P(ProductChoice, DividesFewPackedRowsInEqualTiles) {
+  if (machine_.instructions->registers < 32) GTEST_SKIP() << "tiles have fewer rows";
+  for (int64_t m = 1; m <= 18; ++m) {
+    const ProductSchedule s =
+        cpu::choose_product_schedule(contraction_of(m, 1040, 4096, DataType::f32, {}), machine_, {2, true});
+    const int64_t tiles = (m + s.rows - 1) / s.rows;
+    EXPECT_EQ(tiles, m <= 14 ? 1 : 2) << m << " rows: " << describe(s);
+    EXPECT_EQ(s.rows, (m + tiles - 1) / tiles) << m << " rows: " << describe(s);
+  }
+}
+
 TEST_P(ProductChoice, KeepsRowsInTheLastLevelCache) {
   const int64_t k = 4096, bytes = machine_.caches.last / 4;
   const ProductSchedule s = cpu::choose_product_schedule(contraction_of(16384, k, 4096, DataType::f32, {}), machine_, {2});
