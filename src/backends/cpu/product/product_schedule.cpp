@@ -119,7 +119,7 @@ bool has_short_rows(const Contraction& c, const ProductSchedule& s) {
          !tuning::is_line(s.vector_bits);
 }
 
-// Whether the last-level cache has the weights from one call to the next, so that the order of reading matters little.
+// Whether the last-level cache may have the weights from one call to the next.
 bool stay_in_cache(const Contraction& c, const Machine& machine) {
   const int64_t bytes = bytes_of(c.matrices.weights.dtype, c.matrices.k * c.matrices.n);
   return bytes * product_tuning::kShareOfWeights <= machine.caches.last;
@@ -132,7 +132,7 @@ int64_t entries_of_streams(const Contraction& c, const Machine& machine, const P
   const int64_t streams = reads_lines             ? product_tuning::kStreamsOfLines
                           : tiles_read_rows(c, s) ? product_tuning::kStreamsOfTiles
                                                   : product_tuning::kStreams;
-  if (stay_in_cache(c, machine))
+  if (tuning::is_line(s.vector_bits) && !s.prefetches && stay_in_cache(c, machine))
     return std::max(std::min(product_tuning::kRowsInCache, entries_of_panel(c, machine, s)), streams);
   if (!are_adjacent(c)) return streams;
   const int64_t block =
@@ -240,9 +240,8 @@ void choose_streaming(const Contraction& c, const Machine& machine, const Produc
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
   // Else a block of k is read along its rows, by wide panels as fast as whole rows.
   s.panels_first = s.copies_panels || (!is_one_tile(c, machine) && (use.makes_rows || c.adds));
-  const bool is_wide =
-      s.vectors == vectors_of(machine).back() && (tuning::is_line(s.vector_bits) || !stay_in_cache(c, machine));
-  s.prefetches = s.copies_panels || (!has_short_rows(c, s) && !(is_one_tile(c, machine) && is_wide));
+  const bool is_widest = s.vectors == vectors_of(machine).back();
+  s.prefetches = s.copies_panels || (!has_short_rows(c, s) && !(is_one_tile(c, machine) && is_widest));
   const int64_t columns = panel_columns(c, s);
   s.column_block = s.copies_panels ? columns : block_of(c.matrices.n, use.threads, columns);
   const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : entries_of_streams(c, machine, s);
@@ -470,9 +469,6 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
   s.splits_panels = use.vectors > 0 ? use.splits_panels : is_one_tile(c, machine) && reads_streams(use, s);
   if (!s.splits_panels) choose_prefetches(c, machine, use, s);
   s.prefetches_to_first = use.packs_ahead && s.rows > product_tuning::kRowsThatWaitForMemory;
-  // Hardware prefetchers keep up with a cache.
-  if (use.packs_ahead && c.matrices.m <= product_tuning::kRowsThatWaitForMemory && stay_in_cache(c, machine))
-    s.prefetches = false;
   if (!use.packs_ahead && !use.makes_rows && may_copy_next(c, s)) choose_copies(c, machine, s);
   return s;
 }

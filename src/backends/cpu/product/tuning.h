@@ -18,8 +18,8 @@ inline constexpr int64_t kStreamsOfLines = 64;
 // Likewise, if several tiles of rows read them, which carry over more sums for each block of these rows.
 inline constexpr int64_t kStreamsOfTiles = 12;
 
-// The same for weights that stay in the last-level cache, if these are at most a part of it: the cache, in parts of this.
-// Longer blocks carry sums over less often, but read more pages before they come to the same ones again.
+// The same for vectors of a line without prefetches, if the weights are at most a part of the last-level cache: the cache, in
+// parts of this. From there long blocks, which carry sums over less often, are as fast to read as short ones.
 inline constexpr int64_t kRowsInCache = 256;
 inline constexpr int64_t kShareOfWeights = 2;
 
