@@ -37,6 +37,8 @@ std::vector<int> vectors_of(const Machine& machine) {
   return counts;
 }
 
+bool is_widest(const Machine& machine, const ProductSchedule& s) { return s.vectors == vectors_of(machine).back(); }
+
 // Registers hold the sums, one row of a panel, and one element of src.
 int most_rows(const Machine& machine, int vectors) { return (machine.instructions->registers - 1 - vectors) / vectors; }
 
@@ -128,7 +130,7 @@ bool stay_in_cache(const Contraction& c, const Machine& machine) {
 // Of k, for weights that are read in place: one stream a row. Rows that are adjacent in memory are one stream, of which a half
 // of the first-level cache is read before the next columns follow, or more where rows are short.
 int64_t entries_of_streams(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
-  const bool reads_lines = s.prefetches && tuning::is_line(s.vector_bits);
+  const bool reads_lines = s.prefetches && tuning::is_line(s.vector_bits) && !is_widest(machine, s);
   const int64_t streams = reads_lines             ? product_tuning::kStreamsOfLines
                           : tiles_read_rows(c, s) ? product_tuning::kStreamsOfTiles
                                                   : product_tuning::kStreams;
@@ -211,6 +213,11 @@ int widest_tile(const Contraction& c, const Machine& machine, const ProductSched
   return widest;
 }
 
+// Whether hardware prefetchers follow one tile of widest panels as fast as they can: not from memory with vectors of a line.
+bool is_read_in_order(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
+  return is_widest(machine, s) && (!tuning::is_line(s.vector_bits) || stay_in_cache(c, machine));
+}
+
 bool is_one_tile(const Contraction& c, const Machine& machine) {
   return c.matrices.m <= most_rows(machine, product_tuning::kLeastVectors);
 }
@@ -240,8 +247,7 @@ void choose_streaming(const Contraction& c, const Machine& machine, const Produc
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
   // Else a block of k is read along its rows, by wide panels as fast as whole rows.
   s.panels_first = s.copies_panels || (!is_one_tile(c, machine) && (use.makes_rows || c.adds));
-  const bool is_widest = s.vectors == vectors_of(machine).back();
-  s.prefetches = s.copies_panels || (!has_short_rows(c, s) && !(is_one_tile(c, machine) && is_widest));
+  s.prefetches = s.copies_panels || (!has_short_rows(c, s) && (!is_one_tile(c, machine) || !is_read_in_order(c, machine, s)));
   const int64_t columns = panel_columns(c, s);
   s.column_block = s.copies_panels ? columns : block_of(c.matrices.n, use.threads, columns);
   const int64_t most = s.copies_panels ? entries_of_panel(c, machine, s) : entries_of_streams(c, machine, s);

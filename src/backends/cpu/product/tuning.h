@@ -30,8 +30,10 @@ inline constexpr int64_t kRowsInLastCache = 32;
 // Blocks of longer rows, each in other pages, take longer from memory.
 inline constexpr int64_t kShortRow = kPage;
 
-// Bytes of each of these rows that are prefetched ahead, at least.
+// Bytes of each of these rows that are prefetched ahead, at least: by vectors of less than a line, and of a line, which are
+// read from more rows.
 inline constexpr int64_t kBytesAlongColumns = 1024;
+inline constexpr int64_t kBytesAlongColumnsOfLines = 256;
 
 // The most rows of dst for which weights are read in place: carrying their sums over through the first-level cache costs less
 // than copying the weights.

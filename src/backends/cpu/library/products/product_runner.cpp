@@ -280,8 +280,10 @@ int64_t ProductRunner::Compiler::bytes_ahead() const {
   if (weights_.are_packed_ahead && program_.copied_type != program_.panel_type) return 0;
   if (weights_.are_packed_ahead) return product_tuning::kBytesOfPanelAhead / (program_.splits_panels ? program_.vectors : 1);
   if (!reads_in_place()) return 0;
+  if (transposes()) return bytes_of_group();
   const int64_t row_of_panel = program_.columns * bytes_of(stack_.weights.dtype, 1);
-  return transposes() ? bytes_of_group() : std::max(row_of_panel, product_tuning::kBytesAlongColumns);
+  return std::max(row_of_panel, tuning::is_line(schedule_.vector_bits) ? product_tuning::kBytesAlongColumnsOfLines
+                                                                       : product_tuning::kBytesAlongColumns);
 }
 
 // Of each column, for tiles that transpose weights.
