@@ -9,7 +9,7 @@ namespace lamina::cpu::tuning {
 // Size of a cache line in bytes. Not a choice, but many choices depend on it.
 inline constexpr int64_t kLine = 64;
 
-// Whether a vector of so many bits is a line, so that no other access shares its lines with it.
+// Whether a vector of this number of bits is a line, so that no other access shares its lines with it.
 constexpr bool is_line(int64_t vector_bits) { return vector_bits >= 8 * kLine; }
 
 // The fraction of a cache that a kernel's data may use. The stack, other programs and conflict misses need the rest.
