@@ -101,10 +101,10 @@ class ProductFunction {
                       {pointer, b.getInt32(writes ? 1 : 0), b.getInt32(3), b.getInt32(1)});
   }
   // Into the second-level cache.
-  void prefetch_weights(llvm::Value* pointer, bool to_first) { to_first ? prefetch(pointer) : prefetch_second(pointer); }
   void prefetch_second(llvm::Value* pointer) {
     b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()}, {pointer, b.getInt32(0), b.getInt32(2), b.getInt32(1)});
   }
+  void prefetch_weights(llvm::Value* pointer, bool to_first) { to_first ? prefetch(pointer) : prefetch_second(pointer); }
 
   // Both branches give values of the same number and types.
   Values either(llvm::Value* condition, const std::function<Values()>& then, const std::function<Values()>& otherwise) {
