@@ -1,12 +1,11 @@
 #include "backends/cpu/dispatch/matrix_copy.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "backends/cpu/dispatch/windows/transpose.h"
+#include "backends/cpu/program/cache_sets.h"
 #include "backends/cpu/program/product_calls.h"
 
 namespace lamina::cpu {
@@ -16,8 +15,8 @@ namespace {
 // Rows that are transposed at a time: as many as the first-level cache has lines for, in the sets that the distance of the rows
 // leads to, and as its table of pages has entries.
 int64_t rows_at_once(int64_t row_bytes) {
-  constexpr int64_t kBytesOfWay = 4096, kWays = 8, kPages = 64;
-  return std::min(kPages, kWays * (kBytesOfWay / std::gcd(kBytesOfWay, std::abs(row_bytes))));
+  constexpr int64_t kWays = 8, kPages = 64;
+  return std::min(kPages, kWays * different_beginnings(row_bytes));
 }
 
 // The columns of `from` are contiguous, and so are the rows of `to`.

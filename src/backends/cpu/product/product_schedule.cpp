@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "backends/cpu/product/tuning.h"
+#include "backends/cpu/program/cache_sets.h"
 #include "backends/cpu/program/product_program.h"
 #include "backends/cpu/program/tuning.h"
 #include "backends/schedule/schedule_text.h"
@@ -59,12 +59,11 @@ bool converts_rows(const Contraction& c) {
 // Whether copies of rows take their elements one by one, which is slow: weights are copied by vectors.
 bool gathers_rows(const Contraction& c, const ProductSchedule& s) { return s.copies_rows && c.matrices.src.column_stride != 1; }
 
-// Whether more rows of src begin at the same sets of the first-level cache than these have places. The sets repeat each page.
+// Whether more rows of src begin at the same sets of the first-level cache than these have places.
 bool rows_collide(const Contraction& c, const Machine& machine, const ProductSchedule& s) {
   const int64_t stride = bytes_of(c.matrices.src.dtype, c.matrices.src.row_stride);
-  const int64_t beginnings = product_tuning::kPage / std::gcd(stride, product_tuning::kPage);
   return stride != 0 && c.matrices.src.column_stride == 1 &&
-         parts(s.rows, beginnings) > machine.caches.first / product_tuning::kPage;
+         parts(s.rows, different_beginnings(stride)) > machine.caches.first / kBytesOfWay;
 }
 
 std::vector<bool> row_copies(const Contraction& c) {
@@ -235,7 +234,7 @@ void choose_tile(const Contraction& c, const Machine& machine, const ProductUse&
               : is_one_tile(c, machine) || are_two_tiles ? widest_tile(c, machine, s)
                                                          : vectors_of_tile(machine, vectors_of_dst(c, s.vector_bits));
   s.rows = rows_for(s.vectors);
-  s.copies_rows |= !use.makes_rows && rows_collide(c, machine, s);
+  s.copies_rows |= rows_collide(c, machine, s);
 }
 
 // The weights are read once, in the order in which they are in memory, as far as prefetchers follow.
@@ -243,6 +242,7 @@ void choose_streaming(const Contraction& c, const Machine& machine, const Produc
   s.vectors = static_cast<int>(std::min<int64_t>(product_tuning::kLeastVectors, vectors_of_dst(c, s.vector_bits)));
   s.rows = static_cast<int>(even_block(c.matrices.m, most_rows(machine, product_tuning::kLeastVectors), 1));
   s.row_block = c.matrices.m;
+  s.copies_rows |= rows_collide(c, machine, s);
   s.copies_panels = is_along_k(c) || !may_read_in_place(c, machine, s);
   if (!s.copies_panels) s.vectors = widest_tile(c, machine, s);
   // Else a block of k is read along its rows, by wide panels as fast as whole rows.
@@ -464,7 +464,6 @@ ProductSchedule choose_product_schedule(const Contraction& c, const Machine& mac
     ProductSchedule streams = s;
     choose_streaming(c, machine, use, streams);
     if (use.makes_rows) choose_made_rows(c, machine, use, streams);
-    streams.copies_rows |= !use.makes_rows && rows_collide(c, machine, streams);
     if (!carries_cost_more(c, machine, streams)) return streams;
   }
   if (!use.packs_ahead && !use.makes_rows && choose_squares(c, machine, use.threads, s)) return s;

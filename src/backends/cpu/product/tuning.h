@@ -6,9 +6,6 @@
 
 namespace lamina::cpu::product_tuning {
 
-// Bytes of a page. The sets of the first-level cache repeat each page.
-inline constexpr int64_t kPage = 4096;
-
 // Rows of weights that are read at the same time if few rows of dst read them in place: streams that hardware prefetchers
 // follow. Rows whose length is a multiple of a page use the same sets of the first-level cache, so more of them evict each
 // other's lines before these are read whole, unless a vector is a whole line.
@@ -26,9 +23,9 @@ inline constexpr int64_t kShareOfWeights = 2;
 // Such tiles read weights in place if these are larger than a part of the last-level cache: the rows of dst, in parts of this.
 inline constexpr int64_t kRowsInLastCache = 32;
 
-// The longest row, in bytes, for which vectors that are narrower than a line read longer blocks of k, without prefetching.
-// Blocks of longer rows, each in other pages, take longer from memory.
-inline constexpr int64_t kShortRow = kPage;
+// The longest row, in bytes, for which vectors that are narrower than a line read longer blocks of k, without prefetching: a
+// page. Blocks of longer rows, each in other pages, take longer from memory.
+inline constexpr int64_t kShortRow = 4096;
 
 // Bytes of each of these rows that are prefetched ahead, at least: by vectors of less than a line, and of a line, which are
 // read from more rows.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/program/cache_sets.h"
 #include "backends/cpu/schedule/footprint.h"
 #include "backends/cpu/schedule/tuning.h"
 #include "kernels/numerics.h"
@@ -105,13 +106,9 @@ bool leaves_as_stream(const Kernel& kernel, const Schedule& schedule, const Mach
 }
 
 bool begin_alike(const Kernel& kernel, const Arg& arg, int rows) {
-  constexpr int64_t kPage = 4096;
   if (rows < 2 || kernel.outer_rank == 0) return false;
   const int64_t bytes = bytes_of(arg.dtype, arg.strides[static_cast<size_t>(kernel.outer_rank) - 1]);
-  for (int apart = 1; apart < rows && bytes != 0; ++apart) {
-    if (apart * bytes % kPage == 0) return true;
-  }
-  return false;
+  return bytes != 0 && different_beginnings(bytes) < rows;
 }
 
 bool rounds_in_pairs(DataType dtype, int lanes, const Instructions& instructions) {
