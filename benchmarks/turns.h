@@ -19,19 +19,23 @@ inline double now(bool of_thread) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// The minimum time of each contender, in turns, for `seconds`. One thread is measured by its processor time. `before`, if there
-// is one, runs before each, and is not timed.
+// The minimum time of each contender, in turns, for `seconds`. Each round begins with the next contender, so that of two
+// contenders each follows the other and itself as often, and finds the same data in caches. One thread is measured by its
+// processor time. `before`, if there is one, runs before each, and is not timed.
 inline std::vector<double> best_times(const std::vector<std::function<void()>>& contenders, double seconds, int threads,
                                       const std::function<void()>& before = nullptr) {
   std::vector<double> best(contenders.size(), 1e9);
   const double begin = now(false);
+  size_t first = 0;
   do {
-    for (size_t i = 0; i < contenders.size(); ++i) {
+    for (size_t turn = 0; turn < contenders.size(); ++turn) {
+      const size_t i = (first + turn) % contenders.size();
       if (before) before();
       const double start = now(threads == 1);
       contenders[i]();
       best[i] = std::min(best[i], now(threads == 1) - start);
     }
+    ++first;
   } while (now(false) - begin < seconds);
   return best;
 }

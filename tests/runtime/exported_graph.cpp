@@ -36,7 +36,9 @@ ModelBytes::ModelBytes(const std::string& text) : memory_(aligned_memory(text.si
 std::shared_ptr<const Backend> backend_like_exported() {
   static const std::shared_ptr<const Backend> backend = [] {
     cpu::Machine machine = cpu::host_machine();
-    machine.instructions.computes_in_bf16 = machine.instructions.has_bf16_tiles = machine.instructions.computes_in_f16 = false;
+    cpu::Instructions& instructions = machine.instructions;
+    instructions.rounds_to_bf16 = instructions.multiplies_bf16_pairs = instructions.has_bf16_tiles = false;
+    instructions.computes_in_f16 = false;
     return cpu::make_backend(machine, cpu::exported_primitive_library());
   }();
   return backend;

@@ -35,13 +35,13 @@ struct NamedMachine {
 std::span<const NamedMachine> described_machines() {
   static const std::array<NamedMachine, 7> machines = {{
       {"znver4",
-       {.instructions = {.target = &targets::avx512, .computes_in_bf16 = true},
+       {.instructions = {.target = &targets::avx512, .rounds_to_bf16 = true, .multiplies_bf16_pairs = true},
         .cpu = "znver4",
         .features = "",
         .caches = {.first = 32 << 10, .second = 1 << 20},
         .cores = 2}},
       {"sapphirerapids",
-       {.instructions = {.target = &targets::avx512, .computes_in_bf16 = true, .computes_in_f16 = true},
+       {.instructions = {.target = &targets::avx512, .rounds_to_bf16 = true, .computes_in_f16 = true},
         .cpu = "sapphirerapids",
         .features = "",
         .caches = {.first = 48 << 10, .second = 2 << 20},

@@ -436,7 +436,7 @@ bool is_worth_threads(double multiply_adds, const Machine& machine) {
 }
 
 bool multiplies_pairs(DataType src, DataType weights, const Machine& machine) {
-  return src == DataType::bf16 && weights == DataType::bf16 && machine.instructions.computes_in_bf16;
+  return src == DataType::bf16 && weights == DataType::bf16 && machine.instructions.multiplies_bf16_pairs;
 }
 
 int64_t panel_columns(const Contraction& contraction, const ProductSchedule& schedule) {

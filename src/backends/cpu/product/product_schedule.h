@@ -63,7 +63,7 @@ struct ProductUse {
   int64_t part = 0;            // or, if not 0, found for parts of this many entries of k
 };
 
-// Whether the machine has instructions that multiply pairs of factors of these types (kernel::Contraction::multiplies_pairs).
+// Whether the machine multiplies pairs of factors of these types (kernel::Contraction::multiplies_pairs).
 bool multiplies_pairs(DataType src, DataType weights, const Machine& machine);
 
 // Whether the transpose of dst is computed instead, with both factors in each other's place (kernel::transposed): if dst is

@@ -45,7 +45,8 @@ int vector_bits(const Instructions& instructions) {
 std::string describe(const Instructions& instructions) {
   std::string text = std::string(instructions.architecture->name) + " " + instructions->name;
   if (instructions->vector_bits == 0) text += " of " + std::to_string(instructions.scalable_bits) + " bits";
-  if (instructions.computes_in_bf16) text += ", computes in bf16";
+  if (instructions.rounds_to_bf16) text += ", rounds to bf16";
+  if (instructions.multiplies_bf16_pairs) text += ", multiplies pairs of bf16";
   if (instructions.computes_in_f16) text += ", computes in f16";
   if (instructions.multiplies_bytes) text += ", multiplies bytes";
   return text;

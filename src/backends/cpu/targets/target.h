@@ -82,9 +82,10 @@ const Target* find(const Architecture& architecture, std::string_view name);
 struct Instructions {
   const Architecture* architecture = &targets::x86_64;
   const Target* target = &targets::generic;
-  int scalable_bits = 0;          // of a vector, if the target leaves the length to the machine
-  bool computes_in_bf16 = false;  // rounds f32 to bf16 in one instruction, and multiplies and adds pairs of bf16
-  bool has_bf16_tiles = false;    // multiplies matrices of bf16 in instructions of their own, for which no code is generated
+  int scalable_bits = 0;               // of a vector, if the target leaves the length to the machine
+  bool rounds_to_bf16 = false;         // from f32, in one instruction
+  bool multiplies_bf16_pairs = false;  // and adds them, faster than it multiplies and adds f32
+  bool has_bf16_tiles = false;  // multiplies matrices of bf16 in instructions of their own, for which no code is generated
   bool computes_in_f16 = false;
   bool multiplies_bytes = false;  // and adds four products of integers of 8 bits, in one instruction
   bool operator==(const Instructions&) const = default;

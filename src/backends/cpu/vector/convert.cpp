@@ -43,7 +43,7 @@ Value* bf16_from_two(Builder& b, const FloatLanes& l, Value* value) {
 Value* bf16_from_float(Builder& b, const FloatLanes& l, Value* value, const Instructions& target) {
   const bool are_two = value->getType()->isVectorTy() && target->rounds_pairs &&
                        value->getType()->getPrimitiveSizeInBits() == 2 * static_cast<uint64_t>(vector_bits(target));
-  if (!target.computes_in_bf16) return are_two ? bf16_from_two(b, l, value) : by_integers(l, DataType::bf16, value);
+  if (!target.rounds_to_bf16) return are_two ? bf16_from_two(b, l, value) : by_integers(l, DataType::bf16, value);
   const auto [bits, is_wrong] = target->hooks->round_to_bf16(b, value);
   if (bits == nullptr) return by_integers(l, DataType::bf16, value);
   if (is_wrong == nullptr) return bits;

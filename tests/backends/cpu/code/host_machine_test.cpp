@@ -66,7 +66,7 @@ TEST(Machines, AreDescribedAsLlvmKnowsThem) {
       if (each == &cpu::targets::generic || own.target == &cpu::targets::generic) continue;
       EXPECT_EQ(has_all(each->needs), cpu::targets::contains(*own.target, *each)) << name << ", " << each->name;
     }
-    EXPECT_EQ(own.computes_in_bf16, *own->needs_for_bf16 != '\0' && has_all(own->needs_for_bf16)) << name;
+    EXPECT_EQ(own.rounds_to_bf16, *own->needs_for_bf16 != '\0' && has_all(own->needs_for_bf16)) << name;
     EXPECT_EQ(own.computes_in_f16, *own->needs_for_f16 != '\0' && has_all(own->needs_for_f16)) << name;
   }
 }

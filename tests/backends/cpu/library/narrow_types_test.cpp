@@ -5,6 +5,9 @@
 
 #include <optional>
 
+#include "backends/cpu/backend.h"
+#include "backends/cpu/code/host_machine.h"
+#include "backends/cpu/library/default_primitive_library.h"
 #include "backends/cpu/library/library_check.h"
 #include "support/graph_builder.h"
 
@@ -13,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -48,7 +52,7 @@ struct Casting {
 };
 
 template <typename Build>
-void expect_bits_of_casts(DataType dtype, const Build& build) {
+void expect_bits_of_casts(DataType dtype, const Build& build, const Backend& cpu = cpu_backend()) {
   std::vector<LibraryRun> runs;
   for (const bool is_explicit : {false, true}) {
     GraphBuilder g;
@@ -58,10 +62,26 @@ void expect_bits_of_casts(DataType dtype, const Build& build) {
     const std::vector<ValueIndex> inputs = graph.inputs();
     for (size_t i = 0; i < inputs.size() && is_explicit; ++i)
       given[graph.tensor(inputs[i]).id] = runs[0].buffers.at(runs[0].inputs[i].id);
-    runs.push_back(expect_library_matches_reference(graph, 5e-2, given));  // a rounding decides more than one ULP of a softmax
+    // A rounding decides more than one ULP of a softmax.
+    runs.push_back(expect_library_matches_reference(graph, 5e-2, given, 1, cpu));
   }
   for (size_t o = 0; o < runs[0].outputs.size(); ++o)
     EXPECT_EQ(runs[0].buffers.at(runs[0].outputs[o].id), runs[1].buffers.at(runs[1].outputs[o].id)) << "output " << o;
+}
+
+// On a machine with instructions for bf16 whose pairs are slow, oneDNN does not multiply them either.
+TEST(NarrowTypes, ProductsOfBf16WithoutPairs) {
+  cpu::Machine machine = cpu::host_machine();
+  if (!machine.instructions.rounds_to_bf16) GTEST_SKIP() << "this machine has no instructions for bf16";
+  machine.instructions.multiplies_bf16_pairs = machine.instructions.has_bf16_tiles = false;
+  const auto cpu = cpu::make_backend(machine, cpu::default_primitive_library());
+  const auto build = [](const Casting& c) {
+    for (const int64_t rows : {1, 70}) c.rounded(c.op(OpKind::MatMul, {c.input({rows, 97}), c.input({97, 40}), c.input({40})}));
+  };
+  expect_bits_of_casts(DataType::bf16, build, *cpu);
+  GraphBuilder g;
+  build(Casting{g, DataType::bf16, false});
+  EXPECT_THAT(expect_library_matches_reference(g.finish(), 5e-2, {}, 1, *cpu).info.kernels, Each(HasSubstr("product, ")));
 }
 
 TEST(NarrowTypes, AProductBetweenKernels) {

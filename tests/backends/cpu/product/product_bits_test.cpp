@@ -132,7 +132,7 @@ TEST_P(ProductBits, AreThoseOfTheChainForTransposedProducts) {
          std::vector<std::array<int64_t, 3>>{{17, 64, 131}, {64, 300, 257}, {70, 31, 1100}, {96, 2, 97}}) {
       Contraction c = contraction_of(m, k, n, dtype, {.weights_along_k = true, .gap = static_cast<int>(random_() % 2)}, {2},
                                      random_() % 2 == 0);
-      c.multiplies_pairs = dtype == DataType::bf16 && machine_.instructions.computes_in_bf16 && random_() % 2 == 0;
+      c.multiplies_pairs = dtype == DataType::bf16 && machine_.instructions.multiplies_bf16_pairs && random_() % 2 == 0;
       c.matrices.dst.dtype = types[random_() % 3];
       c.matrices.has_bias = random_() % 2 == 0;
       c.matrices.bias = {m, n, static_cast<int64_t>(random_() % 2) * n, 1, {0}, types[random_() % 3]};
@@ -150,7 +150,7 @@ TEST_P(ProductBits, AreThoseOfTheChainWherePanelsAreCopiedAhead) {
     for (const auto& [m, k, n] :
          std::vector<std::array<int64_t, 3>>{{33, 301, 261}, {64, 64, 256}, {150, 90, 100}, {70, 3, 512}}) {
       Contraction c = contraction_of(m, k, n, dtype, {.gap = 1});
-      c.multiplies_pairs = dtype == DataType::bf16 && machine_.instructions.computes_in_bf16 && k != 301;
+      c.multiplies_pairs = dtype == DataType::bf16 && machine_.instructions.multiplies_bf16_pairs && k != 301;
       const Data data(c, random_);
       ProductSchedule schedule = cpu::choose_product_schedule(c, machine_, {2});
       const bool is_as_wide = dtype == DataType::f32 || dtype == DataType::f64 || c.multiplies_pairs;
@@ -271,7 +271,7 @@ TEST_P(ProductBits, KeepSumsOfNarrowTypesBetweenBlocksOfK) {
 }
 
 TEST_P(ProductBits, AreThoseOfTheChainOverPairsOfBf16) {
-  if (!machine_.instructions.computes_in_bf16) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
+  if (!machine_.instructions.multiplies_bf16_pairs) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
   const std::vector<DataType> types{DataType::bf16, DataType::f16, DataType::f32};
   for (int layout = 0; layout < 16; ++layout) {
     const FactorLayout of{(layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0, (layout & 8) != 0 ? 3 : 0};
@@ -293,7 +293,7 @@ TEST_P(ProductBits, AreThoseOfTheChainOverPairsOfBf16) {
 
 // Numbers below 2^-126 count as zeros, in factors and in sums.
 TEST_P(ProductBits, OfPairsFlushSmallNumbers) {
-  if (!machine_.instructions.computes_in_bf16) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
+  if (!machine_.instructions.multiplies_bf16_pairs) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
   Contraction c = contraction_of(2, 64, 32, DataType::bf16, {});
   c.matrices.dst.dtype = DataType::f32;
   c.multiplies_pairs = true;

@@ -23,17 +23,17 @@ struct DescribedMachine {
 // AMD EPYC, fourth generation: AVX-512 with conversions to bf16, without f16 arithmetic.
 inline DescribedMachine epyc() {
   return {"epyc",
-          {.instructions = {.target = &cpu::targets::avx512, .computes_in_bf16 = true},
+          {.instructions = {.target = &cpu::targets::avx512, .rounds_to_bf16 = true, .multiplies_bf16_pairs = true},
            .cpu = "znver4",
            .features = "",
            .caches = {.first = 32 << 10, .second = 1 << 20},
            .cores = 8}};
 }
 
-// Intel Xeon, Sapphire Rapids: larger caches, and f16 arithmetic.
+// Intel Xeon, Sapphire Rapids: larger caches, f16 arithmetic, and no use of pairs of bf16, which it multiplies slowly.
 inline DescribedMachine xeon() {
   return {"xeon",
-          {.instructions = {.target = &cpu::targets::avx512, .computes_in_bf16 = true, .computes_in_f16 = true},
+          {.instructions = {.target = &cpu::targets::avx512, .rounds_to_bf16 = true, .computes_in_f16 = true},
            .cpu = "sapphirerapids",
            .features = "",
            .caches = {.first = 48 << 10, .second = 2 << 20},

@@ -55,7 +55,7 @@ Instructions instructions_of(const llvm::TargetMachine& machine, const std::stri
   if (level == targets::generic.name) found.target = &targets::generic;
   if (!found->names_processor) return found;
   if (found->vector_bits == 0) found.scalable_bits = host_machine().instructions.scalable_bits;
-  found.computes_in_bf16 = *found->needs_for_bf16 != '\0' && has_all(machine, found->needs_for_bf16);
+  found.rounds_to_bf16 = *found->needs_for_bf16 != '\0' && has_all(machine, found->needs_for_bf16);
   found.computes_in_f16 = has_all(machine, found->needs_for_f16);
   return found;
 }

@@ -135,23 +135,21 @@ std::unique_ptr<const Primitive> product(const kernel::LibraryStep& step, const 
   return product_step(kernel::contraction_of(step), step.inputs.size(), use);
 }
 
-bool multiplies_pairs(const kernel::LibraryStep& step, const Machine& machine) {
-  return !step.quantized && multiplies_pairs(step.inputs[0].dtype, step.inputs[1].dtype, machine);
-}
-
 std::unique_ptr<const Primitive> converted_product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
   const auto is_converted = [](DataType dtype) { return dtype == DataType::f32 || is_narrow(dtype); };
   if (step.post_ops || (!step.quantized && !all_tensors(step, is_converted))) return nullptr;
   Contraction contraction = kernel::contraction_of(step);
-  contraction.multiplies_pairs = multiplies_pairs(step, machine_of(use));
+  contraction.multiplies_pairs =
+      !step.quantized && multiplies_pairs(step.inputs[0].dtype, step.inputs[1].dtype, machine_of(use));
   return product_step(contraction, step.inputs.size(), use);
 }
 
-// Machines with instructions for tiles of bf16 multiply faster by oneDNN.
-std::unique_ptr<const Primitive> product_of_pairs(const kernel::LibraryStep& step, const PrimitiveUse& use) {
-  const Machine machine = machine_of(use);
-  if (step.dequantized || !multiplies_pairs(step, machine) || machine.instructions.has_bf16_tiles) return nullptr;
-  return converted_product(step, use);
+// On machines with instructions for bf16. oneDNN always multiplies pairs there; with tiles it is faster.
+std::unique_ptr<const Primitive> bf16_product(const kernel::LibraryStep& step, const PrimitiveUse& use) {
+  const Instructions& instructions = machine_of(use).instructions;
+  if (!instructions.rounds_to_bf16 || instructions.has_bf16_tiles) return nullptr;
+  const bool is_bf16 = step.inputs[0].dtype == DataType::bf16 && step.inputs[1].dtype == DataType::bf16;
+  return is_bf16 && !step.dequantized && !step.quantized ? converted_product(step, use) : nullptr;
 }
 
 }  // namespace
@@ -162,7 +160,7 @@ std::vector<LibraryOp> product_ops() {
            .is_fast_in = is_as_wide_as_sums,
            .dequantizes_weights = true,
            .multiplies_quantized_rows = true},
-          {.kind = OpKind::MatMul, .compile = product_of_pairs, .is_fast_in = [](DataType) { return false; }},
+          {.kind = OpKind::MatMul, .compile = bf16_product, .is_fast_in = [](DataType) { return false; }},
           {.kind = OpKind::GroupedMatMul, .compile = grouped_product}};
 }
 
