@@ -1,5 +1,8 @@
 // The exponential family. Notation: y = k ln 2 + r, z = exp(r) - 1, s = 2^k, so exp(y) = s + s z. Sums like s + s z - 1 are
 // written fma(s, z, s - 1). s - 1 is exact in the relevant range, so there is one rounding.
+//
+// Tails end at the smallest normal number: exp, sigmoid, erfc, normal_cdf and gelu are 0 beyond, and no step has a subnormal
+// number (docs/decisions/0081-tails-end-at-normal-numbers.md).
 #pragma once
 
 #include <numbers>
@@ -23,7 +26,7 @@ struct ExpReduction {
 };
 
 // Adds 1.5 2^mantissa_bits, which moves the nearest integer, plus the offset, to the lowest bits. `offset`: see
-// scale_by_power and power_field. `least_k` bounds k from below, for callers that accept a larger |r| there.
+// scale_by_power and power_of_two. `least_k` bounds k from below, for callers that accept a larger |r| there.
 template <typename L>
 struct ShiftedInteger {
   Real<L> shifted, k;
@@ -75,33 +78,26 @@ Real<L> scale_by_power(const Real<L>& x, const ExpReduction<L>& e) {
   return x * from_bits(half << x.mantissa_bits()) * from_bits((e.bits - half) << x.mantissa_bits());
 }
 
-// The bits of 2^(k + shift). The reduction's offset must be bias + shift, and the power a normal number.
-template <typename L>
-Bits<L> power_field(const ExpReduction<L>& e) {
-  return e.bits << e.r.mantissa_bits();
-}
+// 2^(k + shift). The reduction's offset must be bias + shift, and the power a normal number.
 template <typename L>
 Real<L> power_of_two(const ExpReduction<L>& e) {
-  return from_bits(power_field(e));
+  return from_bits(e.bits << e.r.mantissa_bits());
 }
 
-// The bits of scale_by_power for k at most 0, by fewer operations where no instruction does it. Requires that the reduction's
-// offset is raised_bias: 2^k is raised to a normal number, and the second product rounds.
-template <typename L>
-int raised_bias(const Real<L>& x) {
-  return x.bias() + (x.bias() + 1) / 2;
-}
+// The bits of scale_by_power for a normal power and a normal result, by fewer operations where no instruction does it. The
+// reduction's offset must be the bias.
 template <typename L>
 Real<L> scale_down(const Real<L>& x, const ExpReduction<L>& e) {
   if (const auto scaled = x.lanes->scale_by_power(x.value, e.k.value)) return {x.lanes, *scaled};
-  return x * power_of_two(e) * std::ldexp(1.0, x.bias() - raised_bias(x));
+  return x * power_of_two(e);
 }
 
-// Arguments beyond these give 0 and infinity.
+// Arguments below give 0. At the bound, exp is slightly more than the smallest normal number.
 template <typename L>
 double exp_low(const Real<L>& x) {
-  return x.pick(-104, -746);
+  return x.pick(-87.3365, -708.3964);
 }
+// Arguments above give infinity.
 template <typename L>
 double exp_high(const Real<L>& x) {
   return x.pick(89, 710);
@@ -110,14 +106,14 @@ double exp_high(const Real<L>& x) {
 template <typename L>
 Real<L> exp(const Real<L>& x) {
   const ExpReduction<L> e = reduce_exp(at_least(at_most(x, exp_high(x)), exp_low(x)), 2 * x.bias());
-  return scale_by_power(exp_polynomial(e.r), e);
+  return select(x < exp_low(x), 0.0, scale_by_power(exp_polynomial(e.r), e));
 }
 
 // The same bits as exp, for an x that is at most 0, or NaN.
 template <typename L>
 Real<L> exp_of_at_most_zero(const Real<L>& x) {
-  const ExpReduction<L> e = reduce_exp(at_least(x, exp_low(x)), raised_bias(x));
-  return scale_down(exp_polynomial(e.r), e);
+  const ExpReduction<L> e = reduce_exp(at_least(x, exp_low(x)), x.bias());
+  return select(x < exp_low(x), 0.0, scale_down(exp_polynomial(e.r), e));
 }
 
 template <typename L>
@@ -139,18 +135,17 @@ Real<L> tanh(const Real<L>& x) {
   return copysign(fma(s, z, s - 1) / fma(s, z, s + 1), x);
 }
 
-// 1 / (1 + exp(-x)) = c / (c + c exp(-x)) with c = 1, or with a small power of two if exp(-x) would overflow.
+// 1 / (1 + exp(-x)).
 template <typename L>
 Real<L> sigmoid(const Real<L>& x) {
   // For large x, 1 is the nearest value. k is limited to the range in which 1 + s is exact; the error of r there is
   // negligible against 1.
   const Real<L> y = at_most(at_least(-x, x.pick(-17.5, -37.5)), -exp_low(x));
   const ExpReduction<L> e = reduce_exp(y, x.bias(), -x.mantissa_bits());
-  const Real<L> c = select(x < x.pick(-80, -700), x.like(x.pick(0x1p-64, 0x1p-512)), x.like(1));
-  const Real<L> cs = from_bits(power_field(e) + (bits(c) - x.bits_of(1)));
-  const Real<L> sum = cs + c;
-  const Real<L> rest = c - (sum - cs);  // for large s
-  return c / (sum + fma(cs, expm1_polynomial(e.r), rest));
+  const Real<L> s = power_of_two(e);
+  const Real<L> sum = s + 1.0;
+  const Real<L> rest = 1.0 - (sum - s);  // for large s
+  return select(x < exp_low(x), 0.0, 1.0 / (sum + fma(s, expm1_polynomial(e.r), rest)));
 }
 
 // exp(-a^2 / 2), with the square in two parts: otherwise the relative error of a^2 would be multiplied by a^2 / 2.
@@ -161,7 +156,7 @@ ExpReduction<L> reduce_gauss(const Real<L>& a, int offset) {
   return reduce_exp_of_pair(square * -0.5, rest * -0.5, offset);
 }
 
-// normal_cdf(-a) = 2^k times the result, for 0 <= a <= gauss_end.
+// normal_cdf(-a) = 2^k times the result, for 0 <= a <= gauss_end, where it is still a normal number.
 template <typename L>
 Real<L> gauss_tail(const Real<L>& a, const ExpReduction<L>& e) {
   constexpr double kSqrtTwoPi = 0x1.40d931ff62706p+1;
@@ -172,7 +167,7 @@ Real<L> gauss_tail(const Real<L>& a, const ExpReduction<L>& e) {
 }
 template <typename L>
 double gauss_end(const Real<L>& x) {
-  return x.pick(14.5, 38.7);
+  return x.pick(12.949, 37.519);
 }
 
 template <typename L>
@@ -185,24 +180,25 @@ Real<L> erf(const Real<L>& x) {
   return select(abs(x) < 1.0, near_zero, copysign(far, x));
 }
 
-// 2 normal_cdf(-sqrt(2) x), with exp(-x^2) from the square of x itself. Beyond the bound, 0 is the nearest value.
+// 2 normal_cdf(-sqrt(2) x), with exp(-x^2) from the square of x itself.
 template <typename L>
 Real<L> erfc(const Real<L>& x) {
-  const Real<L> y = at_most(abs(x), x.pick(10.25, 27.36));
+  const double end = x.pick(9.1945, 26.543);
+  const Real<L> y = at_most(abs(x), end);
   const Real<L> square = y * y;
   const Real<L> rest = fma(y, y, -square);
-  const ExpReduction<L> e = reduce_exp_of_pair(-square, -rest, raised_bias(x));
+  const ExpReduction<L> e = reduce_exp_of_pair(-square, -rest, x.bias());
   const Real<L> right = scale_down(gauss_tail(y * std::numbers::sqrt2, e) * 2, e);
-  return select(x < 0, 2 - right, right);
+  return select(x < 0, 2 - right, select(x > end, 0.0, right));
 }
 
-// Keeps a small relative error in the left tail, down to the smallest number of the format.
+// Keeps a small relative error in the left tail, down to the smallest normal number of the format.
 template <typename L>
 Real<L> cdf_with_tails(const Real<L>& x) {
   const Real<L> a = at_most(abs(x), gauss_end(x));
-  const ExpReduction<L> e = reduce_gauss(a, raised_bias(x));
+  const ExpReduction<L> e = reduce_gauss(a, x.bias());
   const Real<L> left = scale_down(gauss_tail(a, e), e);
-  return select(x > 0, 1 - left, left);
+  return select(x > 0, 1 - left, select(x < -gauss_end(x), 0.0, left));
 }
 
 // sqrt(2 normal_cdf(-a)) for a float with 0 <= a <= kRootEnd, without a division or an exponential. The eighth root of the tail

@@ -115,7 +115,8 @@ Real<L> power_of_positive(const Real<L>& x, double beta, bool single) {
   const Real<L> exact_low = fma(logarithm.lo, beta, fma(logarithm.hi, beta, -y));
   // For large |y| the result is 0 or infinity, and the correction may be NaN.
   const Real<L> low = select(abs(y) < 1000, exact_low, 0.0);
-  const ExpReduction<L> e = reduce_exp_of_pair(at_most(at_least(y, exp_low(y)), exp_high(y)), low, 2 * y.bias());
+  // A power may be subnormal, unlike exp; below the bound it is 0.
+  const ExpReduction<L> e = reduce_exp_of_pair(at_most(at_least(y, -746), exp_high(y)), low, 2 * y.bias());
   return scale_by_power(exp_polynomial(e.r), e);
 }
 
