@@ -482,7 +482,7 @@ TEST(RoundHalfEven, IsExactWithTheSameBitsEverywhere) {
 TEST(VectorMathCost, StaysNearTheSpeedOfMemoryOnAvx512) {
   const auto levels = runnable_levels();
   if (std::find(levels.begin(), levels.end(), "x86-64-v4") == levels.end()) GTEST_SKIP() << "this machine has no AVX-512";
-  const std::map<std::string, int> bounds{{"exp", 19}, {"tanh", 27}, {"sigmoid", 32}, {"log", 34}, {"erf", 54}};
+  const std::map<std::string, int> bounds{{"exp", 21}, {"tanh", 27}, {"sigmoid", 29}, {"log", 34}, {"erf", 54}};
   for (const Function& function : functions()) {
     const int count = jit_of("x86-64-v4").instruction_count(function.emit, element<float>(), element<float>(), 16);
     if (std::getenv("LAMINA_PRINT_ULP")) std::printf("%s: %d instructions\n", function.name.c_str(), count);
