@@ -31,16 +31,6 @@ bool has_all(llvm::StringRef features) {
   });
 }
 
-// Whether multiplying pairs of bf16 takes this processor longer than converting them and multiplying f32, which is so for
-// Intel's since Sapphire Rapids, the first of them that compute in f16 (docs/decisions/0080-slow-pairs-of-bf16.md).
-bool multiplies_pairs_slowly() {
-#if defined(__x86_64__)
-  return __builtin_cpu_is("intel") && has_all("avx512fp16");
-#else
-  return false;
-#endif
-}
-
 const Target& host_target() {
   static const Target* const best = [] {
     const Target* found = &targets::generic;
@@ -112,7 +102,7 @@ const Machine& whole_host() {
     }
     if (target.vector_bits == 0) host.instructions.scalable_bits = host_processor().scalable_bits;
     host.instructions.rounds_to_bf16 = *target.needs_for_bf16 != '\0' && has_all(target.needs_for_bf16);
-    host.instructions.multiplies_bf16_pairs = host.instructions.rounds_to_bf16 && !multiplies_pairs_slowly();
+    host.instructions.multiplies_bf16_pairs = host.instructions.rounds_to_bf16 && !host_processor().has_slow_bf16_pairs;
     host.instructions.has_bf16_tiles = *target.needs_for_bf16_tiles != '\0' && has_all(target.needs_for_bf16_tiles);
     host.instructions.computes_in_f16 = *target.needs_for_f16 != '\0' && has_all(target.needs_for_f16);
     host.instructions.multiplies_bytes = *target.needs_for_bytes != '\0' && has_all(target.needs_for_bytes);

@@ -16,6 +16,7 @@ struct HostProcessor {
   std::string name = "";                      // LLVM's name
   std::map<std::string, bool> features = {};  // LLVM's names of features, and whether the system reports them as present
   int scalable_bits = 0;                      // of a vector of scalable length; 0: it has none
+  bool has_slow_bf16_pairs = false;           // multiplying them takes longer than multiplying them as f32
 };
 
 struct ArchitectureHooks {

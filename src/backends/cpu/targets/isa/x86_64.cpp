@@ -115,6 +115,8 @@ const HostProcessor& host_processor() {
   static const HostProcessor host = [] {
     HostProcessor processor{.name = llvm::sys::getHostCPUName().str()};
     for (const auto& feature : llvm::sys::getHostCPUFeatures()) processor.features[feature.first().str()] = feature.second;
+    // Of Intel's since Sapphire Rapids, the first of them that compute in f16 (docs/decisions/0080-slow-pairs-of-bf16.md).
+    processor.has_slow_bf16_pairs = __builtin_cpu_is("intel") && processor.features["avx512fp16"];
     return processor;
   }();
   return host;
