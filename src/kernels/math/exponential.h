@@ -1,8 +1,8 @@
 // The exponential family. Notation: y = k ln 2 + r, z = exp(r) - 1, s = 2^k, so exp(y) = s + s z. Sums like s + s z - 1 are
 // written fma(s, z, s - 1). s - 1 is exact in the relevant range, so there is one rounding.
 //
-// Tails end at the smallest normal number: exp, sigmoid, erfc, normal_cdf and gelu are 0 beyond, and no step has a subnormal
-// number (docs/decisions/0081-tails-end-at-normal-numbers.md).
+// Tails end at the smallest normal number: exp, sigmoid, erfc, normal_cdf and gelu are 0 beyond, and no step of a tail has
+// a subnormal number (docs/decisions/0081-tails-end-at-normal-numbers.md).
 #pragma once
 
 #include <numbers>
